@@ -1,0 +1,1 @@
+//! Venues, performers, plans and their import, events, search.

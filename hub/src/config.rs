@@ -1,0 +1,191 @@
+//! Settings: `config.default.toml` is the manual and the default; a file and the environment replace single values.
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use serde::Deserialize;
+
+const DEFAULTS: &str = include_str!("../config.default.toml");
+const ENV_PREFIX: &str = "FULLHOUSE__";
+
+macro_rules! section {
+    ($(#[$meta:meta])* $name:ident { $($field:ident: $type:ty),* $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct $name { $(pub $field: $type),* }
+    };
+}
+
+section!(
+    /// Each field is described where it stands in `config.default.toml`.
+    Config {
+        http: Http,
+        database: Database,
+        desk: Desk,
+        sweeper: Sweeper,
+        relay: Relay,
+        push: Push,
+        nats: Nats,
+        auth: Auth,
+        payment: Payment,
+    }
+);
+section!(Http {
+    listen: String,
+    public_url: String,
+    body_max_bytes: usize,
+    request_timeout_s: u64,
+    assets_dir: String
+});
+section!(Database {
+    url: Secret,
+    connections_max: u32,
+    acquire_timeout_ms: u64,
+    lock_timeout_ms: u64,
+    idle_in_transaction_timeout_ms: u64,
+    statement_timeout_ms: u64,
+});
+section!(Desk {
+    batch_requests_max: usize,
+    queue_requests_max: usize,
+    seats_a_request_max: usize,
+    request_age_max_h: i32
+});
+section!(Sweeper { tick_ms: u64, batch_holds_max: i64 });
+section!(Relay { tick_ms: u64, rows_max: i64, keyframe_interval_s: u64, compare_interval_s: u64 });
+section!(Push {
+    ring_s: u64,
+    ring_frames_max: usize,
+    frame_changes_max: usize,
+    sockets_max: usize,
+    send_timeout_s: u64,
+    ping_interval_s: u64,
+    send_buffer_bytes: usize,
+});
+section!(Nats { url: String, stream: String, stream_age_s: u64 });
+section!(Auth {
+    session_ttl_s: i64,
+    password_hashes_at_once: usize,
+    password_queue_max: usize,
+    password_length_min: usize
+});
+section!(Payment {
+    provider_url: String,
+    secret_key: Secret,
+    publishable_key: String,
+    form_url: String,
+    webhook_secrets: Vec<Secret>,
+    api_version: String,
+    timeout_ms: u64,
+    pay_margin_s: i64,
+    worker_tick_ms: u64,
+    workers: usize,
+    lease_s: i64,
+});
+
+/// A value that is never printed.
+#[derive(Clone, Default, Deserialize)]
+#[serde(transparent)]
+pub struct Secret(String);
+
+impl Secret {
+    pub fn new(value: impl Into<String>) -> Self {
+        Self(value.into())
+    }
+
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_empty() { "Secret(empty)" } else { "Secret(…)" })
+    }
+}
+
+impl Config {
+    /// The defaults, then `file`, then `FULLHOUSE__SECTION__KEY` from the environment.
+    pub fn load(file: Option<&Path>) -> anyhow::Result<Self> {
+        let mut table: toml::Table = DEFAULTS.parse().context("config.default.toml")?;
+        if let Some(path) = file {
+            let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+            let over: toml::Table = text.parse().with_context(|| format!("parsing {}", path.display()))?;
+            merge(&mut table, over);
+        }
+        for (name, value) in std::env::vars() {
+            if let Some(key) = name.strip_prefix(ENV_PREFIX) {
+                set(&mut table, key, &value).with_context(|| format!("environment variable {name}"))?;
+            }
+        }
+        table.try_into().context("settings")
+    }
+
+    /// The defaults alone: what tests and the demo start from.
+    pub fn defaults() -> Self {
+        toml::from_str(DEFAULTS).expect("config.default.toml is checked by a test")
+    }
+}
+
+fn merge(base: &mut toml::Table, over: toml::Table) {
+    for (key, value) in over {
+        match (base.get_mut(&key), value) {
+            (Some(toml::Value::Table(inner)), toml::Value::Table(value)) => merge(inner, value),
+            (_, value) => {
+                base.insert(key, value);
+            }
+        }
+    }
+}
+
+/// A variable takes the type that its default has.
+fn set(table: &mut toml::Table, key: &str, value: &str) -> anyhow::Result<()> {
+    let key = key.to_ascii_lowercase();
+    let (section, field) = key.split_once("__").context("expected SECTION__KEY")?;
+    let Some(slot) = table.get_mut(section).and_then(|s| s.as_table_mut()).and_then(|s| s.get_mut(field)) else {
+        bail!("there is no setting {section}.{field}");
+    };
+    *slot = match slot {
+        toml::Value::Integer(_) => toml::Value::Integer(value.parse().context("expected a whole number")?),
+        toml::Value::Boolean(_) => toml::Value::Boolean(value.parse().context("expected true or false")?),
+        toml::Value::Array(_) => toml::Value::Array(
+            value.split(',').filter(|v| !v.is_empty()).map(|v| toml::Value::String(v.trim().to_owned())).collect(),
+        ),
+        _ => toml::Value::String(value.to_owned()),
+    };
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_manual_parses() {
+        let config = Config::defaults();
+        assert_eq!(config.push.ring_s, 30);
+    }
+
+    #[test]
+    fn a_file_replaces_single_values_and_unknown_ones_are_refused() {
+        let mut table: toml::Table = DEFAULTS.parse().unwrap();
+        merge(&mut table, "[http]\nlisten = \"[::1]:1\"".parse().unwrap());
+        set(&mut table, "DESK__BATCH_REQUESTS_MAX", "7").unwrap();
+        assert!(set(&mut table, "DESK__NO_SUCH", "7").is_err());
+        assert!(set(&mut table, "DESK__BATCH_REQUESTS_MAX", "many").is_err());
+        let config: Config = table.clone().try_into().unwrap();
+        assert_eq!((config.http.listen.as_str(), config.desk.batch_requests_max), ("[::1]:1", 7));
+        merge(&mut table, "[http]\nlisten_on = \"x\"".parse().unwrap());
+        assert!(Config::deserialize(toml::Value::Table(table)).is_err());
+    }
+
+    #[test]
+    fn secrets_are_not_printed() {
+        assert!(!format!("{:?}", Secret::new("sk_live_1")).contains("sk_live"));
+    }
+}

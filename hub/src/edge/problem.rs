@@ -1,0 +1,155 @@
+//! Refusals as `application/problem+json`, and the one table of their codes.
+//!
+//! A code exists only if a client acts on it; `tests/` walks this table, so that none goes unused.
+
+use axum::{
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde_json::{Map, Value};
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $variant:ident $code:literal $status:ident $title:literal;)*) => {
+        /// What can be refused, by the name that clients know it by.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Code { $($(#[$doc])* $variant),* }
+
+        impl Code {
+            pub const ALL: &[Code] = &[$(Code::$variant),*];
+
+            pub fn name(self) -> &'static str {
+                match self { $(Code::$variant => $code),* }
+            }
+
+            pub fn status(self) -> StatusCode {
+                match self { $(Code::$variant => StatusCode::$status),* }
+            }
+
+            pub fn title(self) -> &'static str {
+                match self { $(Code::$variant => $title),* }
+            }
+        }
+    };
+}
+
+codes! {
+    BadRequest "bad_request" BAD_REQUEST "The request is not well formed";
+    JsonInvalid "json_invalid" BAD_REQUEST "The body is not the JSON that this address takes";
+    BodyTooLarge "body_too_large" PAYLOAD_TOO_LARGE "The body is too large";
+    NotFound "not_found" NOT_FOUND "There is nothing here";
+    MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED "This address does not take that method";
+    EventUnknown "event_unknown" NOT_FOUND "There is no such event";
+    HoldUnknown "hold_unknown" NOT_FOUND "You have no such hold";
+    OrderUnknown "order_unknown" NOT_FOUND "You have no such order";
+    NotSignedIn "not_signed_in" UNAUTHORIZED "Sign in first";
+    CredentialsWrong "credentials_wrong" UNAUTHORIZED "This address and password do not match";
+    Forbidden "forbidden" FORBIDDEN "You may not do this";
+    Csrf "csrf" FORBIDDEN "The request came from another site";
+    EmailTaken "email_taken" CONFLICT "There is an account with this address";
+    AccountInvalid "account_invalid" UNPROCESSABLE_ENTITY "The account's details are not valid";
+    TooManyRequests "too_many_requests" TOO_MANY_REQUESTS "Too many requests";
+    SeatUnknown "seat_unknown" UNPROCESSABLE_ENTITY "The event has no such seat";
+    SeatsEmpty "seats_empty" UNPROCESSABLE_ENTITY "No seat is named";
+    SeatsTooMany "seats_too_many" UNPROCESSABLE_ENTITY "More seats than one request may name";
+    SeatsRepeated "seats_repeated" UNPROCESSABLE_ENTITY "A seat is named twice";
+    SeatsUnavailable "seats_unavailable" CONFLICT "Somebody else was faster";
+    NoneTogether "none_together" CONFLICT "There are not that many seats together";
+    LimitReached "limit_reached" CONFLICT "That is more than one buyer may have";
+    LeavesSingleSeat "leaves_single_seat" CONFLICT "This would leave a single seat";
+    CompanionNeedsAccessible "companion_needs_accessible" CONFLICT "A companion seat goes with its accessible place";
+    ChurnSpent "churn_spent" TOO_MANY_REQUESTS "You have taken and returned too many seats; wait a while";
+    HoldFrozen "hold_frozen" CONFLICT "A payment for these seats is under way";
+    HoldEnded "hold_ended" CONFLICT "The hold has ended";
+    SaleNotOpen "sale_not_open" CONFLICT "The sale has not opened yet";
+    SaleClosed "sale_closed" CONFLICT "The sale has closed";
+    SalePaused "sale_paused" CONFLICT "The sale is paused";
+    EventCancelled "event_cancelled" CONFLICT "The event is cancelled";
+    SeatsInUse "seats_in_use" CONFLICT "Seats are held or sold";
+    IdempotencyKeyMissing "idempotency_key_missing" BAD_REQUEST "An Idempotency-Key header of 1 to 255 characters is needed";
+    IdempotencyMismatch "idempotency_mismatch" UNPROCESSABLE_ENTITY "This Idempotency-Key was used for another request";
+    Busy "busy" SERVICE_UNAVAILABLE "Too busy; try again shortly";
+    OrderNotOpen "order_not_open" CONFLICT "The order can't be paid any more";
+    AttemptLive "attempt_live" CONFLICT "A payment for this order is under way";
+    TooLateToPay "too_late_to_pay" CONFLICT "Too little of the hold is left to start a payment";
+    PaymentGateClosed "payment_gate_closed" SERVICE_UNAVAILABLE "Payments are paused";
+    TicketTypeUnknown "ticket_type_unknown" UNPROCESSABLE_ENTITY "There is no such ticket type for this seat";
+    AmountMismatch "amount_mismatch" UNPROCESSABLE_ENTITY "The order's total is a different one";
+    TenderInvalid "tender_invalid" UNPROCESSABLE_ENTITY "This does not pay the order";
+    SignatureInvalid "signature_invalid" BAD_REQUEST "The signature does not match";
+    TooManySockets "too_many_sockets" SERVICE_UNAVAILABLE "This node carries as many maps as it may";
+    Internal "internal" INTERNAL_SERVER_ERROR "Something went wrong on our side";
+}
+
+/// A refusal: a code, a sentence for people, and what a client needs to act on it.
+#[derive(Debug)]
+pub struct Problem {
+    code: Code,
+    detail: Option<String>,
+    extra: Map<String, Value>,
+}
+
+impl Problem {
+    pub fn new(code: Code) -> Self {
+        Self { code, detail: None, extra: Map::new() }
+    }
+
+    pub fn code(&self) -> Code {
+        self.code
+    }
+
+    /// A sentence for people. Never what the database or a library said.
+    pub fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    /// A member of its own, described with the code in `protocol/PROTOCOL.md`.
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.extra.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Logs what went wrong inside, and tells the client only that it did.
+    pub fn internal(error: impl std::fmt::Display) -> Self {
+        tracing::error!(error = %error, "a request failed inside");
+        Self::new(Code::Internal)
+    }
+}
+
+impl From<Code> for Problem {
+    fn from(code: Code) -> Self {
+        Self::new(code)
+    }
+}
+
+impl From<sqlx::Error> for Problem {
+    fn from(error: sqlx::Error) -> Self {
+        if crate::db::is_transient(&error) {
+            tracing::warn!(error = %error, "the database did not answer in time");
+            return Self::new(Code::Busy);
+        }
+        Self::internal(error)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut body = Map::new();
+        body.insert("type".into(), format!("urn:fullhouse:problem:{}", self.code.name()).into());
+        body.insert("code".into(), self.code.name().into());
+        body.insert("title".into(), self.code.title().into());
+        body.insert("status".into(), self.code.status().as_u16().into());
+        if let Some(detail) = self.detail {
+            body.insert("detail".into(), detail.into());
+        }
+        body.extend(self.extra);
+        let mut response = (self.code.status(), Value::Object(body).to_string()).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if matches!(self.code.status(), StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}

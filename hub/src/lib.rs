@@ -1,0 +1,23 @@
+//! Fullhouse sells a concert hall in minutes and never sells a seat twice.
+//!
+//! This page is the map. The modules stand in the order in which a fan meets them, and each
+//! imports only what stands above it, `outbox::append`, and the ground:
+//!
+//! ```text
+//! catalog -> seat_map -> hold -> checkout -> payment -> ticket
+//!                          \________\__________/
+//!                           outbox -> push -> every open map
+//! ```
+
+// The ground
+pub mod config; // every setting, its default and its unit
+pub mod telemetry; // logs
+pub mod clock; // the database's clock, and local time
+pub mod db; // connections, the event's lock, writes that nobody can abort
+
+// The journey
+pub mod catalog; // venues, plans and their import, events
+pub mod payment; // attempts, the provider, webhooks, the simulator
+pub mod outbox; // what the bus carries
+pub mod push; // rooms, rings, viewers
+pub mod edge; // the only code that knows HTTP

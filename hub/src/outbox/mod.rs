@@ -1,0 +1,1 @@
+//! What the bus carries: appended in the transaction of a change, relayed in frames.

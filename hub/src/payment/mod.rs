@@ -1,0 +1,1 @@
+//! Attempts to pay, the provider, its webhooks, and the simulator of it.

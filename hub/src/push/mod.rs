@@ -1,0 +1,1 @@
+//! Rooms, rings and viewers: frames to every open map.
