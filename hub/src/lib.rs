@@ -14,6 +14,8 @@ pub mod config; // every setting, its default and its unit
 pub mod telemetry; // logs
 pub mod clock; // the database's clock, and local time
 pub mod db; // connections, the event's lock, writes that nobody can abort
+pub mod child; // processes that end with us
+pub mod embedded_postgres; // a private PostgreSQL for the demo and for tests
 
 // The journey
 pub mod catalog; // venues, plans and their import, events
