@@ -178,9 +178,8 @@ fn binaries(cluster: &Path) -> anyhow::Result<PathBuf> {
         .filter(|(_, bin)| complete(bin))
         .collect();
     let path = std::env::var_os("PATH").unwrap_or_default();
-    found.extend(
-        std::env::split_paths(&path).filter(|bin| complete(bin)).filter_map(|bin| Some((version(&bin)?, bin))),
-    );
+    found
+        .extend(std::env::split_paths(&path).filter(|bin| complete(bin)).filter_map(|bin| Some((version(&bin)?, bin))));
     found.sort_by_key(|(version, _)| Reverse(*version));
     match wanted {
         Some(major) => found

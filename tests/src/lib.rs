@@ -1,1 +1,35 @@
+//! What the tests stand on. Everything here is real: PostgreSQL, nats-server, the hub and its wire.
+//!
+//! - Time is set ([`clock`]), not slept; a state is waited for with a bound ([`eventually`]).
+//! - Actors ([`Fan`](fan::Fan), [`Till`](till::Till)) speak only the wire, as anybody's client would.
+//! - A test ends with [`Database::finish`](database::Database::finish): nothing may be left over.
 
+pub mod run; // the run: its directory, its one PostgreSQL, and who cleans up
+pub mod database; // a database a test, and what must be true at its end
+pub mod clock; // the database's clock, set by hand
+pub mod proxy; // a wire that can be cut
+pub mod nats; // a nats-server that can be stopped
+
+use std::{future::Future, time::Duration};
+
+/// "Within a second" in a test means this before it counts as hung.
+pub const HUNG: Duration = Duration::from_secs(10);
+
+/// Waits until `probe` gives a value, or fails the test after [`HUNG`].
+#[track_caller]
+pub fn eventually<T, F: Future<Output = Option<T>>>(
+    what: &str,
+    mut probe: impl FnMut() -> F,
+) -> impl Future<Output = T> {
+    let caller = std::panic::Location::caller();
+    async move {
+        let until = tokio::time::Instant::now() + HUNG;
+        loop {
+            if let Some(value) = probe().await {
+                return value;
+            }
+            assert!(tokio::time::Instant::now() < until, "{caller}: still not so after {HUNG:?}: {what}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! Every integration test, in one binary: the run's PostgreSQL is started once.
+
+mod harness; // the ground under the others
