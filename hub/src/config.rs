@@ -36,7 +36,11 @@ section!(Http {
     public_url: String,
     body_max_bytes: usize,
     request_timeout_s: u64,
-    assets_dir: String
+    connections_max: usize,
+    idle_timeout_s: u64,
+    stop_timeout_s: u64,
+    trusted_proxies: Vec<String>,
+    assets_dir: String,
 });
 section!(Database {
     url: Secret,
@@ -68,7 +72,12 @@ section!(Auth {
     session_ttl_s: i64,
     password_hashes_at_once: usize,
     password_queue_max: usize,
-    password_length_min: usize
+    password_length_min: usize,
+    session_cache_s: u64,
+    session_cache_max: usize,
+    sign_in_window_s: u64,
+    sign_in_failures_max: u32,
+    address_tries_max: u32,
 });
 section!(Payment {
     provider_url: String,

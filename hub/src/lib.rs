@@ -16,6 +16,7 @@ pub mod clock; // the database's clock, and local time
 pub mod db; // connections, the event's lock, writes that nobody can abort
 pub mod child; // processes that end with us
 pub mod embedded_postgres; // a private PostgreSQL for the demo and for tests
+pub mod auth; // accounts, passwords, sessions, terminals: who may act
 
 // The journey
 pub mod catalog; // venues, plans and their import, events
@@ -23,3 +24,4 @@ pub mod payment; // attempts, the provider, webhooks, the simulator
 pub mod outbox; // what the bus carries
 pub mod push; // rooms, rings, viewers
 pub mod edge; // the only code that knows HTTP
+pub mod serve; // a hub: its parts, its roles, its start and its end

@@ -1,0 +1,205 @@
+//! Accounts: signing up, signing in, and the first operator.
+
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use super::{Account, Auth, Role, password::PasswordError, password::Passwords};
+use crate::db;
+
+/// Longer passwords are refused: hashing them would be work that anybody can ask for.
+const PASSWORD_LENGTH_MAX: usize = 512;
+const NAME_LENGTH_MAX: usize = 200;
+const EMAIL_LENGTH_MAX: usize = 254;
+
+/// What somebody gives to get an account, as it came in.
+pub struct NewAccount {
+    pub email: String,
+    pub name: String,
+    pub password: String,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum AccountError {
+    /// `field` is `email`, `name` or `password`; the sentence says what is wrong with it.
+    #[error("{field}: {sentence}")]
+    Invalid { field: &'static str, sentence: String },
+    #[error("there is an account with this address")]
+    EmailTaken,
+    #[error("the address and the password do not match")]
+    CredentialsWrong,
+    #[error("too many tries")]
+    TooManyTries,
+    #[error("too many passwords are waiting to be hashed")]
+    Busy,
+    #[error("hashing a password")]
+    Hash(#[source] argon2::password_hash::Error),
+    #[error("reading or writing the account")]
+    Database(#[source] sqlx::Error),
+}
+
+impl From<PasswordError> for AccountError {
+    fn from(error: PasswordError) -> Self {
+        match error {
+            PasswordError::Busy => AccountError::Busy,
+            PasswordError::Hash(e) => AccountError::Hash(e),
+        }
+    }
+}
+
+impl Auth {
+    /// Makes a fan's account. `address` is where the request came from: the last net against floods.
+    pub async fn sign_up(&self, new: NewAccount, address: &str) -> Result<Account, AccountError> {
+        let new = checked(new, self.settings.password_length_min)?;
+        if !self.attempts.take(&format!("address {address}"), self.settings.address_tries_max) {
+            return Err(AccountError::TooManyTries);
+        }
+        insert(&self.pool, &self.passwords, new, Role::Fan).await
+    }
+
+    /// Finds the account of an address and password.
+    ///
+    /// An unknown address is verified against the hash of a password that nobody has, so that the
+    /// answer takes as long. Wrong tries are counted an address of mail, known or not: at the limit
+    /// even the right password is refused until the window is over; open sessions are untouched.
+    pub async fn sign_in(&self, email: &str, password: String, address: &str) -> Result<Account, AccountError> {
+        let email = normal(email);
+        let (account_tries, address_tries) = (format!("account {email}"), format!("address {address}"));
+        if !self.attempts.take(&account_tries, self.settings.sign_in_failures_max) {
+            return Err(AccountError::TooManyTries);
+        }
+        if !self.attempts.take(&address_tries, self.settings.address_tries_max) {
+            self.attempts.give_back(&account_tries);
+            return Err(AccountError::TooManyTries);
+        }
+        let answer = self.match_password(&email, password).await;
+        // Only a wrong password counts: being busy must lock nobody out.
+        if !matches!(answer, Err(AccountError::CredentialsWrong)) {
+            self.attempts.give_back(&account_tries);
+        }
+        answer
+    }
+
+    async fn match_password(&self, email: &str, password: String) -> Result<Account, AccountError> {
+        if password.len() > PASSWORD_LENGTH_MAX || email.len() > EMAIL_LENGTH_MAX {
+            return Err(AccountError::CredentialsWrong); // tells nothing about the address: the limits are public
+        }
+        let found = sqlx::query!("select id, email, name, role, password_hash from account where email = $1", email)
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(AccountError::Database)?;
+        let stored = found.as_ref().map(|a| a.password_hash.clone());
+        let matches = self.passwords.verify(password, stored).await?;
+        match found {
+            Some(a) if matches => Ok(Account { id: a.id, email: a.email, name: a.name, role: Role::read(&a.role) }),
+            _ => Err(AccountError::CredentialsWrong),
+        }
+    }
+}
+
+/// Makes an operator, or makes an existing account one and gives it this password.
+pub async fn add_operator(pool: &PgPool, new: NewAccount, password_length_min: usize) -> Result<Account, AccountError> {
+    let new = checked(new, password_length_min)?;
+    let hash = Passwords::new(1, 1).hash(new.password).await?;
+    let row = sqlx::query!(
+        "insert into account (id, email, name, password_hash, role) values ($1, $2, $3, $4, 'operator')
+         on conflict (email) do update set role = 'operator', password_hash = excluded.password_hash
+         returning id, email, name",
+        Uuid::now_v7(),
+        new.email,
+        new.name,
+        hash
+    )
+    .fetch_one(pool)
+    .await
+    .map_err(AccountError::Database)?;
+    Ok(Account { id: row.id, email: row.email, name: row.name, role: Role::Operator })
+}
+
+async fn insert(pool: &PgPool, passwords: &Passwords, new: NewAccount, role: Role) -> Result<Account, AccountError> {
+    let NewAccount { email, name, password } = new;
+    let hash = passwords.hash(password).await?;
+    let account = Account { id: Uuid::now_v7(), email, name, role };
+    let (pool, row) = (pool.clone(), account.clone());
+    let written = db::write(async move {
+        sqlx::query!(
+            "insert into account (id, email, name, password_hash, role) values ($1, $2, $3, $4, $5)",
+            row.id,
+            row.email,
+            row.name,
+            hash,
+            row.role.name()
+        )
+        .execute(&pool)
+        .await
+    })
+    .await;
+    match written {
+        Ok(_) => Ok(account),
+        Err(e) if db::constraint(&e) == Some("account_email_once") => Err(AccountError::EmailTaken),
+        Err(e) => Err(AccountError::Database(e)),
+    }
+}
+
+fn normal(email: &str) -> String {
+    email.trim().to_lowercase()
+}
+
+/// The details as they are stored, or what is wrong with the first that is.
+fn checked(new: NewAccount, password_length_min: usize) -> Result<NewAccount, AccountError> {
+    let invalid = |field, sentence: String| Err(AccountError::Invalid { field, sentence });
+    let email = normal(&new.email);
+    let shaped = email.split_once('@').is_some_and(|(local, host)| {
+        !local.is_empty() && !host.is_empty() && !host.contains('@') && !host.starts_with('.') && !host.ends_with('.')
+    });
+    if !shaped || email.len() > EMAIL_LENGTH_MAX || email.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        return invalid("email", "this is not an address of mail".to_owned());
+    }
+    let name = new.name.trim().to_owned();
+    if name.is_empty() || name.chars().count() > NAME_LENGTH_MAX || name.chars().any(char::is_control) {
+        return invalid("name", format!("a name has 1 to {NAME_LENGTH_MAX} characters"));
+    }
+    if new.password.chars().count() < password_length_min || new.password.len() > PASSWORD_LENGTH_MAX {
+        return invalid(
+            "password",
+            format!("a password has {password_length_min} characters or more, and {PASSWORD_LENGTH_MAX} bytes at most"),
+        );
+    }
+    Ok(NewAccount { email, name, password: new.password })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn field_refused(email: &str, name: &str, password: &str) -> Option<&'static str> {
+        let new = NewAccount { email: email.into(), name: name.into(), password: password.into() };
+        match checked(new, 10) {
+            Ok(_) => None,
+            Err(AccountError::Invalid { field, .. }) => Some(field),
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn details_are_checked_one_by_one() {
+        assert_eq!(field_refused("a@b.example", "A", "long enough"), None);
+        for email in ["", "a", "@b", "a@", "a@b@c", "a b@c", "a@.c", "a@c.", "a\n@c", &format!("{}@c", "a".repeat(260))]
+        {
+            assert_eq!(field_refused(email, "A", "long enough"), Some("email"), "{email:?}");
+        }
+        for name in ["", "  ", "a\u{0}b", &"n".repeat(201)] {
+            assert_eq!(field_refused("a@b", name, "long enough"), Some("name"), "{name:?}");
+        }
+        for password in ["", "too short", &"p".repeat(513)] {
+            assert_eq!(field_refused("a@b", "A", password), Some("password"));
+        }
+    }
+
+    #[test]
+    fn an_address_is_trimmed_and_lowercased() {
+        let new =
+            NewAccount { email: " Ana@Example.ORG ".into(), name: " Ana ".into(), password: "long enough".into() };
+        let new = checked(new, 10).unwrap();
+        assert_eq!((new.email.as_str(), new.name.as_str()), ("ana@example.org", "Ana"));
+    }
+}

@@ -1,0 +1,62 @@
+//! Terminals: a token is printed once when a till is enrolled, and looked up by its hash.
+
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use super::{Auth, Token};
+use crate::db;
+
+/// A till or kiosk that has shown its token.
+#[derive(Debug, Clone)]
+pub struct Till {
+    pub terminal_id: Uuid,
+    pub name: String,
+    /// `counter` or `kiosk`.
+    pub role: String,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum EnrolError {
+    #[error("there is a terminal called {0}")]
+    NameTaken(String),
+    #[error("a terminal is a counter or a kiosk, not {0}")]
+    RoleUnknown(String),
+    #[error("writing the terminal")]
+    Database(#[source] sqlx::Error),
+}
+
+/// Makes a terminal and its token.
+pub async fn enrol(pool: &PgPool, name: &str, role: &str) -> Result<(Uuid, Token), EnrolError> {
+    let id = Uuid::now_v7();
+    let token = Token::random();
+    let written = sqlx::query!(
+        "insert into terminal (id, name, role, token_hash) values ($1, $2, $3, $4)",
+        id,
+        name,
+        role,
+        &Token::hash(token.reveal())[..]
+    )
+    .execute(pool)
+    .await;
+    match written {
+        Ok(_) => Ok((id, token)),
+        Err(e) => Err(match db::constraint(&e) {
+            Some("terminal_name_once") => EnrolError::NameTaken(name.to_owned()),
+            Some("terminal_role_known") => EnrolError::RoleUnknown(role.to_owned()),
+            _ => EnrolError::Database(e),
+        }),
+    }
+}
+
+impl Auth {
+    /// The terminal of a token, unless it is unknown or revoked. Not remembered: revoking works at once.
+    pub async fn till(&self, token: &str) -> sqlx::Result<Option<Till>> {
+        sqlx::query_as!(
+            Till,
+            "select id as terminal_id, name, role from terminal where token_hash = $1 and revoked_at is null",
+            &Token::hash(token)[..]
+        )
+        .fetch_optional(&self.pool)
+        .await
+    }
+}

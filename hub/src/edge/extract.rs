@@ -1,0 +1,317 @@
+//! What a handler asks for in its arguments. Who may call an address is in the types that it takes.
+
+use std::{net::IpAddr, str::FromStr};
+
+use axum::{
+    body::Body as HttpBody,
+    extract::{
+        ConnectInfo, FromRef, FromRequest, FromRequestParts, MatchedPath, OptionalFromRequestParts, Path, Request,
+    },
+    http::{HeaderMap, header, request::Parts},
+};
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use serde::de::DeserializeOwned;
+
+use super::problem::{Code, Problem};
+use crate::{
+    auth::{self, Auth, Role},
+    serve::Hub,
+};
+
+pub use crate::auth::{SignedIn, Till};
+
+/// Somebody who has signed in, as the one who holds and buys.
+pub type Buyer = SignedIn;
+
+/// The cookie that carries a session's token.
+pub const SESSION_COOKIE: &str = "fh_session";
+
+/// What is read and thrown away of a body that is too large, so that the client gets to read the
+/// refusal instead of a reset connection.
+const DRAIN_BYTES_MAX: usize = 4 << 20;
+
+impl FromRequestParts<Hub> for SignedIn {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, hub: &Hub) -> Result<Self, Problem> {
+        signed_in(parts, hub).await?.ok_or_else(|| Code::NotSignedIn.into())
+    }
+}
+
+/// Nobody has to be signed in: `Option<SignedIn>`.
+impl OptionalFromRequestParts<Hub> for SignedIn {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, hub: &Hub) -> Result<Option<Self>, Problem> {
+        signed_in(parts, hub).await
+    }
+}
+
+async fn signed_in(parts: &Parts, hub: &Hub) -> Result<Option<SignedIn>, Problem> {
+    let Some(token) = session_token(&parts.headers) else { return Ok(None) };
+    Ok(Auth::from_ref(hub).signed_in(token).await?)
+}
+
+impl From<auth::SessionError> for Problem {
+    fn from(error: auth::SessionError) -> Self {
+        error.0.into()
+    }
+}
+
+/// The session's token as the browser sent it.
+pub fn session_token(headers: &HeaderMap) -> Option<&str> {
+    headers
+        .get_all(header::COOKIE)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
+        .find(|(name, value)| *name == SESSION_COOKIE && !value.is_empty())
+        .map(|(_, value)| value)
+}
+
+/// Somebody who has signed in and runs the house.
+#[derive(Debug, Clone)]
+pub struct Operator(pub SignedIn);
+
+impl FromRequestParts<Hub> for Operator {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, hub: &Hub) -> Result<Self, Problem> {
+        let somebody = <SignedIn as FromRequestParts<Hub>>::from_request_parts(parts, hub).await?;
+        match somebody.role {
+            Role::Operator => Ok(Self(somebody)),
+            Role::Fan => Err(Code::Forbidden.into()),
+        }
+    }
+}
+
+/// A till or kiosk, by `Authorization: Bearer`.
+impl FromRequestParts<Hub> for Till {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, hub: &Hub) -> Result<Self, Problem> {
+        let token = bearer(&parts.headers).ok_or(Code::NotSignedIn)?;
+        Auth::from_ref(hub).till(token).await?.ok_or_else(|| Code::NotSignedIn.into())
+    }
+}
+
+/// The token of `Authorization: Bearer`.
+pub fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token.trim()).filter(|token| !token.is_empty())
+}
+
+/// The client's own key for a request: the same key finds the same answer. 1 to 255 visible ASCII characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdempotencyKey(pub String);
+
+impl<S: Sync> FromRequestParts<S> for IdempotencyKey {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let mut keys = parts.headers.get_all("idempotency-key").iter();
+        match (keys.next(), keys.next()) {
+            (Some(key), None)
+                if (1..=255).contains(&key.len()) && key.as_bytes().iter().all(|b| (0x21..=0x7e).contains(b)) =>
+            {
+                Ok(Self(key.to_str().map_err(|_| Code::IdempotencyKeyMissing)?.to_owned()))
+            }
+            _ => Err(Code::IdempotencyKeyMissing.into()),
+        }
+    }
+}
+
+/// What stands in the path. Text that can't be such an id names nothing, as an id nobody has does.
+#[derive(Debug, Clone, Copy)]
+pub struct PathId<T>(pub T);
+
+impl<T: FromStr, S: Send + Sync> FromRequestParts<S> for PathId<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let unknown = unknown_at(parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str));
+        let Path(text) =
+            <Path<String> as FromRequestParts<S>>::from_request_parts(parts, state).await.map_err(|_| unknown)?;
+        text.parse().map(Self).map_err(|_| unknown.into())
+    }
+}
+
+/// What is unknown when the id in this address is not one.
+fn unknown_at(route: &str) -> Code {
+    let route = route.strip_prefix("/api").unwrap_or(route).trim_start_matches("/box-office");
+    match route.split('/').nth(1) {
+        Some("events") => Code::EventUnknown,
+        Some("holds") => Code::HoldUnknown,
+        Some("orders") => Code::OrderUnknown,
+        _ => Code::NotFound,
+    }
+}
+
+/// A body of JSON: bounded, of the right content type, and read strictly. The refusal names the place.
+#[derive(Debug, Clone)]
+pub struct Body<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest<Hub> for Body<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, hub: &Hub) -> Result<Self, Problem> {
+        if !is_json(request.headers()) {
+            return Err(Problem::new(Code::JsonInvalid).detail("The content type has to be application/json."));
+        }
+        let bytes = read_bounded(request, hub.config.http.body_max_bytes).await?;
+        let mut json = serde_json::Deserializer::from_slice(&bytes);
+        let value = serde_path_to_error::deserialize(&mut json).map_err(|e| {
+            let at = e.path().to_string();
+            Problem::new(Code::JsonInvalid).detail(e.inner().to_string()).with("at", at)
+        })?;
+        json.end().map_err(|e| Problem::new(Code::JsonInvalid).detail(e.to_string()))?;
+        Ok(Self(value))
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let Some(value) = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()) else { return false };
+    value.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+}
+
+/// The body's bytes, if there are no more than `bytes_max`.
+pub async fn read_bounded(request: Request, bytes_max: usize) -> Result<Bytes, Problem> {
+    let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
+    let asks_first = request.headers().contains_key(header::EXPECT);
+    let too_large = || Problem::new(Code::BodyTooLarge).with("limit_bytes", bytes_max);
+    if announced.is_some_and(|length| length > bytes_max && (asks_first || length > DRAIN_BYTES_MAX)) {
+        return Err(too_large());
+    }
+    let mut body: HttpBody = request.into_body();
+    let mut kept = BytesMut::new();
+    let mut read = 0;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| Problem::new(Code::BadRequest).detail("The body broke off."))?;
+        let Some(data) = frame.data_ref() else { continue };
+        read += data.len();
+        if read > DRAIN_BYTES_MAX.max(bytes_max) {
+            break;
+        }
+        if read <= bytes_max {
+            kept.extend_from_slice(data);
+        }
+    }
+    if read > bytes_max { Err(too_large()) } else { Ok(kept.freeze()) }
+}
+
+/// Where a request came from, coarse enough to count by: IPv4 whole, IPv6 by its /64.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address(pub String);
+
+/// The peer of the connection, as the server notes it.
+pub type Peer = ConnectInfo<std::net::SocketAddr>;
+
+impl FromRequestParts<Hub> for Address {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, hub: &Hub) -> Result<Self, Problem> {
+        let peer = parts.extensions.get::<Peer>().map(|peer| peer.0.ip());
+        Ok(Self(peer.map_or_else(
+            || "unknown".to_owned(),
+            |peer| coarse(client_behind(peer, &parts.headers, &hub.config.http.trusted_proxies)),
+        )))
+    }
+}
+
+/// The last address in `X-Forwarded-For` that no proxy of ours has; only a named proxy is believed.
+fn client_behind(peer: IpAddr, headers: &HeaderMap, trusted: &[String]) -> IpAddr {
+    let is_ours = |address: IpAddr| trusted.iter().any(|t| t.parse() == Ok(address));
+    let mut client = peer;
+    let forwarded: Vec<&str> =
+        headers.get_all("x-forwarded-for").iter().filter_map(|v| v.to_str().ok()).flat_map(|v| v.split(',')).collect();
+    for hop in forwarded.iter().rev() {
+        if !is_ours(client) {
+            break;
+        }
+        match hop.trim().parse() {
+            Ok(address) => client = address,
+            Err(_) => break,
+        }
+    }
+    client
+}
+
+fn coarse(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => v4.to_string(),
+        IpAddr::V6(v6) => {
+            let [a, b, c, d, ..] = v6.segments();
+            format!("{a:x}:{b:x}:{c:x}:{d:x}::/64")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        let mut map = HeaderMap::new();
+        for (name, value) in pairs {
+            map.append(*name, HeaderValue::from_str(value).unwrap());
+        }
+        map
+    }
+
+    #[test]
+    fn the_session_is_found_among_other_cookies() {
+        let found = |value| session_token(&headers(&[("cookie", value)])).map(str::to_owned);
+        assert_eq!(found("a=b; fh_session=abc; c=d").as_deref(), Some("abc"));
+        assert_eq!(found("fh_session=abc").as_deref(), Some("abc"));
+        assert_eq!(found("xfh_session=abc"), None);
+        assert_eq!(found("fh_session="), None);
+    }
+
+    #[test]
+    fn only_a_bearer_token_is_one() {
+        assert_eq!(bearer(&headers(&[("authorization", "Bearer abc")])), Some("abc"));
+        assert_eq!(bearer(&headers(&[("authorization", "bearer abc")])), Some("abc"));
+        assert_eq!(bearer(&headers(&[("authorization", "Basic abc")])), None);
+        assert_eq!(bearer(&headers(&[("authorization", "Bearer ")])), None);
+    }
+
+    #[tokio::test]
+    async fn a_key_is_visible_ascii_and_stands_alone() {
+        for (value, ok) in
+            [("k", true), ("", false), ("a b", false), (&"k".repeat(255), true), (&"k".repeat(256), false)]
+        {
+            let (mut parts, ()) = Request::builder().header("idempotency-key", value).body(()).unwrap().into_parts();
+            assert_eq!(IdempotencyKey::from_request_parts(&mut parts, &()).await.is_ok(), ok, "{value:?}");
+        }
+        let twice = Request::builder().header("idempotency-key", "a").header("idempotency-key", "b").body(()).unwrap();
+        let (mut parts, ()) = twice.into_parts();
+        assert!(IdempotencyKey::from_request_parts(&mut parts, &()).await.is_err());
+    }
+
+    #[test]
+    fn only_named_proxies_are_believed() {
+        let peer: IpAddr = "10.0.0.1".parse().unwrap();
+        let forwarded =
+            headers(&[("x-forwarded-for", "6.6.6.6, 2001:db8:1:2:3:4:5:6"), ("x-forwarded-for", "10.0.0.2")]);
+        let client = |trusted: &[&str]| {
+            let trusted: Vec<String> = trusted.iter().map(|t| (*t).to_owned()).collect();
+            coarse(client_behind(peer, &forwarded, &trusted))
+        };
+        assert_eq!(client(&[]), "10.0.0.1");
+        assert_eq!(client(&["10.0.0.1"]), "10.0.0.2");
+        assert_eq!(client(&["10.0.0.1", "10.0.0.2"]), "2001:db8:1:2::/64");
+    }
+
+    #[test]
+    fn an_unreadable_id_is_unknown_by_what_it_names() {
+        assert_eq!(unknown_at("/api/events/{id}/hold"), Code::EventUnknown);
+        assert_eq!(unknown_at("/api/box-office/events/{id}/block"), Code::EventUnknown);
+        assert_eq!(unknown_at("/api/holds/{id}"), Code::HoldUnknown);
+        assert_eq!(unknown_at("/api/orders/{id}/pay"), Code::OrderUnknown);
+        assert_eq!(unknown_at("/api/plans/{hash}/geometry"), Code::NotFound);
+    }
+}

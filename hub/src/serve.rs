@@ -1,0 +1,152 @@
+//! A hub: the parts that are wired together, the roles that it plays, its start and its end.
+//!
+//! Invariants
+//! - A hub does not start on a clock that was replaced, nor on a schema that is not its own.
+//! - Without NATS the frames stay in this process, so only one hub may run on a database; with it, any number.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use anyhow::{Context, bail};
+use axum::extract::FromRef;
+use sqlx::{Connection, PgConnection, PgPool};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{auth::Auth, clock, config::Config, db, edge};
+
+/// What a hub consists of. Handlers take just the parts that they use.
+#[derive(Clone, FromRef)]
+pub struct Hub {
+    pub config: Arc<Config>,
+    pub pool: PgPool,
+    pub auth: Auth,
+}
+
+/// What this process does. All of it, unless roles are named one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Roles {
+    /// Answers requests and takes holds.
+    pub api: bool,
+    /// Carries the sockets of open maps.
+    pub push: bool,
+    /// Turns committed changes into frames (one leads, others wait).
+    pub relay: bool,
+    /// Sweeps, drives payments, watches the invariants.
+    pub workers: bool,
+}
+
+impl Roles {
+    pub const ALL: Roles = Roles { api: true, push: true, relay: true, workers: true };
+    pub const NONE: Roles = Roles { api: false, push: false, relay: false, workers: false };
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct StartOptions {
+    /// Tests set the time by replacing `db_clock()`; nobody else may.
+    pub allow_test_clock: bool,
+    pub roles: Roles,
+}
+
+impl Default for StartOptions {
+    fn default() -> Self {
+        Self { allow_test_clock: false, roles: Roles::ALL }
+    }
+}
+
+/// A hub that has started. Dropping it leaves it running until the process ends; [`Running::stop`] ends it.
+pub struct Running {
+    /// Where it listens: the port that was free, if port 0 was asked for.
+    pub addr: SocketAddr,
+    pub hub: Hub,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+    alone: Option<PgConnection>,
+}
+
+/// Starts a hub: checks what it stands on, then listens.
+pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Running> {
+    let roles = options.roles;
+    let embedded = config.nats.url.is_empty();
+    if embedded && roles.push != roles.relay {
+        bail!("without NATS (nats.url) the roles push and relay have to run in one process");
+    }
+    let pool = db::connect(&config.database).await?;
+    db::check_schema(&pool).await?;
+    check_clock(&pool, options.allow_test_clock).await?;
+    let alone = claim_database(&pool, embedded).await?;
+
+    let config = Arc::new(config);
+    let hub = Hub { auth: Auth::new(pool.clone(), &config.auth), pool, config };
+    let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+
+    let listener = edge::server::listen(&hub.config.http.listen).await?;
+    let addr = listener.local_addr().context("the listening address")?;
+    tasks.spawn(edge::server::serve(listener, edge::router(&hub, roles), hub.config.clone(), stop.clone()));
+    if roles.workers {
+        tasks.spawn(tidy_sessions(hub.auth.clone(), stop.clone()));
+    }
+    tasks.close();
+    tracing::info!(%addr, ?roles, "the hub has started");
+    Ok(Running { addr, hub, stop, tasks, alone: Some(alone) })
+}
+
+impl Running {
+    /// Stops taking requests, lets those under way and their writes end, then stops the workers.
+    /// Takes `http.stop_timeout_s` twice at most.
+    pub async fn stop(mut self) {
+        let patience = Duration::from_secs(self.hub.config.http.stop_timeout_s);
+        self.stop.cancel();
+        if tokio::time::timeout(patience, self.tasks.wait()).await.is_err() {
+            tracing::warn!("some work did not end in time and is left behind");
+        }
+        // Writes run in tasks of their own; the pool closes when the last connection has come back.
+        if tokio::time::timeout(patience, self.hub.pool.close()).await.is_err() {
+            tracing::warn!("a write did not end in time; the database ends its transaction");
+        }
+        if let Some(alone) = self.alone.take() {
+            let _ = alone.close().await; // the server lets go of the claim either way
+        }
+        tracing::info!("the hub has stopped");
+    }
+}
+
+async fn check_clock(pool: &PgPool, allow_test_clock: bool) -> anyhow::Result<()> {
+    let mut db = pool.acquire().await.context("asking for the clock")?;
+    let real = clock::is_real(&mut db).await.context("asking for the clock")?;
+    if !real && !allow_test_clock {
+        bail!("db_clock() of this database was replaced (a test harness does that): seats would end at the wrong time");
+    }
+    Ok(())
+}
+
+/// "fullhous", as a number: the key of the claim on a database.
+const CLAIM: i64 = 0x6675_6c6c_686f_7573;
+
+/// Claims the database: a hub without NATS for itself alone, hubs with NATS together.
+/// The claim lasts as long as the connection that is returned.
+async fn claim_database(pool: &PgPool, alone: bool) -> anyhow::Result<PgConnection> {
+    let mut connection =
+        PgConnection::connect_with(&pool.connect_options()).await.context("connecting to PostgreSQL")?;
+    let claimed = if alone {
+        sqlx::query_scalar!(r#"select pg_try_advisory_lock($1) as "claimed!""#, CLAIM).fetch_one(&mut connection).await
+    } else {
+        sqlx::query_scalar!(r#"select pg_try_advisory_lock_shared($1) as "claimed!""#, CLAIM)
+            .fetch_one(&mut connection)
+            .await
+    };
+    if !claimed.context("claiming the database")? {
+        bail!("another hub runs on this database, and one of the two has no NATS (nats.url): their maps would differ");
+    }
+    Ok(connection)
+}
+
+/// Nothing depends on this: a session that has ended is refused by the clock.
+async fn tidy_sessions(auth: Auth, stop: CancellationToken) {
+    let mut tick = tokio::time::interval(Duration::from_secs(5));
+    while stop.run_until_cancelled(tick.tick()).await.is_some() {
+        match auth.tidy().await {
+            Ok(0) => {}
+            Ok(sessions) => tracing::debug!(sessions, "ended sessions were deleted"),
+            Err(error) => tracing::warn!(%error, "ended sessions could not be deleted"),
+        }
+    }
+}
