@@ -20,6 +20,8 @@ pub mod auth; // accounts, passwords, sessions, terminals: who may act
 
 // The journey
 pub mod catalog; // venues, plans and their import, events
+pub mod seat_map; // the plan as drawn, and a hint of each seat's state
+pub mod hold; // the desk: place, release, expire
 pub mod payment; // attempts, the provider, webhooks, the simulator
 pub mod outbox; // what the bus carries
 pub mod push; // rooms, rings, viewers

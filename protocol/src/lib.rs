@@ -4,3 +4,4 @@
 //! checked from Rust and from TypeScript. The wire only grows.
 
 pub mod seat; // a seat's status, as it is stored and as it travels
+pub mod holds; // holding seats: what a client asks for, and what it is told
