@@ -14,6 +14,7 @@ create table "order" (
     created_at   timestamptz not null,
     confirmed_at timestamptz,
     cancel_requested boolean not null default false,
+    payment_due_until timestamptz,           -- a capture failed after the seats were confirmed: pay again until then
     constraint order_code_once unique (code),
     constraint order_state_known check (state in ('open', 'confirmed', 'payment_due', 'cancelled')),
     constraint order_total_bounded check (total_minor between 0 and 99999999),
@@ -72,9 +73,14 @@ create table attempt (
     hold_expires_at timestamptz not null,
     confirm_n       integer not null default 0,
     create_n        integer not null default 0,
-    next_run_at     timestamptz,             -- null: nothing to do
-    tries           integer not null default 0,
+    next_run_at     timestamptz,             -- when a worker looks at it again; null: nothing to do
+    leased_until    timestamptz,             -- a worker is at it; a crashed one loses it at this time
+    pokes           integer not null default 0, -- counted up by whoever has news: a worker that was busy looks again
+    tries           integer not null default 0, -- looks in vain since the doubt began
     unknown_since   timestamptz,
+    authorised_minor bigint,                 -- what the provider says it holds for us, in our minor units
+    captured_minor  bigint not null default 0,
+    refunded_minor  bigint not null default 0, -- asked for, whether arrived or not
     action_url      text,                    -- the challenge that the buyer must meet
     outcome         text,                    -- stable code for the buyer: declined, hold_ended, ...
     decline_code    text,
@@ -86,11 +92,15 @@ create table attempt (
         'void_pending', 'void_unknown', 'voided',
         'refund_pending', 'refund_accepted', 'refunded', 'refund_failed')),
     constraint attempt_pi_once unique (pi_id),
-    constraint attempt_amount_bounded check (amount_minor between 1 and 99999999)
+    constraint attempt_amount_bounded check (amount_minor between 1 and 99999999),
+    constraint attempt_refund_within_capture check (refunded_minor between 0 and captured_minor)
 );
--- One live attempt an order: a second card waits until the first is decided.
+-- One live attempt an order: a second card waits until the first is decided. A failed capture counts
+-- as decided (the buyer may pay again); a failed refund does not, since its money is still with us.
 create unique index attempt_one_live on attempt (order_id)
-    where state not in ('declined', 'voided', 'captured', 'capture_failed', 'refunded', 'refund_failed');
+    where state not in ('declined', 'voided', 'captured', 'capture_failed', 'refunded');
+-- At most one captured attempt an order that was not given back.
+create unique index attempt_one_capture on attempt (order_id) where state in ('capture_pending', 'capture_unknown', 'captured');
 create index attempt_due on attempt (next_run_at) where next_run_at is not null;
 create index attempt_of_order on attempt (order_id, created_at);
 
@@ -98,22 +108,37 @@ create index attempt_of_order on attempt (order_id, created_at);
 create table provider_call (
     id         bigint generated always as identity primary key,
     attempt_id uuid not null references attempt,
+    refund_id  uuid,                         -- what a call of op refund asks for
     op         text not null,
     path       text not null,
     idem_key   text,                         -- null for reads
     body       bytea not null,
     state      text not null,
-    sent_at    timestamptz,
+    sends      integer not null default 0,
+    sent_at    timestamptz,                  -- the last time
     http       integer,
     answer     jsonb,
     request_id text,
     replayed   boolean not null default false,
     created_at timestamptz not null,
-    constraint provider_call_op_known check (op in ('create', 'confirm', 'get', 'capture', 'cancel', 'refund')),
+    constraint provider_call_op_known check (op in ('create', 'confirm', 'get', 'capture', 'cancel', 'refund', 'list_refunds')),
     constraint provider_call_state_known check (state in ('prepared', 'sent', 'answered', 'unknown')),
     constraint provider_call_key_once unique (idem_key)
 );
 create index provider_call_of_attempt on provider_call (attempt_id, id);
+
+-- Why no new attempt may begin. A row that is not reopened closes the gate; captures, voids,
+-- refunds and looks go on.
+create table checkout_gate (
+    id          bigint generated always as identity primary key,
+    reason      text not null,
+    detail      text not null default '',
+    by_person   boolean not null,            -- only a person may reopen it
+    closed_at   timestamptz not null,
+    reopened_at timestamptz,
+    reopened_by text
+);
+create unique index checkout_gate_one_reason on checkout_gate (reason) where reopened_at is null;
 
 -- The client's own key for paying: the same key and body find the same attempt.
 create table client_request (
@@ -148,6 +173,7 @@ create table refund (
     provider_id  text,
     reason       text not null,
     created_at   timestamptz not null,
+    constraint refund_provider_once unique (provider_id),
     constraint refund_amount_positive check (amount_minor > 0),
     constraint refund_state_known check (state in ('pending', 'accepted', 'succeeded', 'failed'))
 );
@@ -164,6 +190,7 @@ create table ticket_key (
 );
 
 -- One a seat. Made when the order is confirmed, valid once the money is captured.
+-- The id is 128 bits of chance, and is what the code carries.
 create table ticket (
     id         uuid primary key,
     order_id   uuid not null references "order",

@@ -5,3 +5,4 @@
 
 pub mod seat; // a seat's status, as it is stored and as it travels
 pub mod holds; // holding seats: what a client asks for, and what it is told
+pub mod orders; // orders, attempts to pay, tickets, in JSON

@@ -1,0 +1,94 @@
+//! Minor units, ours and the provider's.
+//!
+//! Ours are those of ISO 4217 (JPY none, EUR hundredths, KWD thousandths). The provider's are the same
+//! but for a few currencies, and a currency about which its own pages disagree is refused until
+//! somebody has looked at a real account: a price that is wrong a hundredfold can't be taken back.
+
+/// Digits after the point.
+pub fn exponent(currency: &str) -> u32 {
+    match currency {
+        "BIF" | "CLP" | "DJF" | "GNF" | "ISK" | "JPY" | "KMF" | "KRW" | "PYG" | "RWF" | "UGX" | "VND" | "VUV"
+        | "XAF" | "XOF" | "XPF" => 0,
+        "BHD" | "IQD" | "JOD" | "KWD" | "LYD" | "OMR" | "TND" => 3,
+        _ => 2,
+    }
+}
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum MoneyError {
+    #[error("{0} is not a currency code")]
+    NotACurrency(String),
+    #[error("the provider's unit of {0} is not certain; check it on an account before selling in it")]
+    UnitUnclear(&'static str),
+    #[error("{1} of {0} can't be said in the provider's units")]
+    NotRepresentable(String, i64),
+    #[error("{0} is not an amount")]
+    OutOfRange(i64),
+}
+
+/// How many of the provider's units one of our minor units is.
+fn scale(currency: &str) -> Result<i64, MoneyError> {
+    match currency {
+        c if c.len() != 3 || !c.bytes().all(|b| b.is_ascii_uppercase()) => Err(MoneyError::NotACurrency(c.to_owned())),
+        "ISK" => Ok(100), // sent as if it had hundredths, which must be 00
+        "UGX" => Err(MoneyError::UnitUnclear("UGX")),
+        "MGA" => Err(MoneyError::UnitUnclear("MGA")), // ISO 4217 has fifths, the provider none
+        _ => Ok(1),
+    }
+}
+
+/// Our minor units of `currency` (upper case) as the provider wants them.
+pub fn to_provider(currency: &str, minor: i64) -> Result<i64, MoneyError> {
+    if minor < 0 {
+        return Err(MoneyError::OutOfRange(minor));
+    }
+    if exponent(currency) == 3 && minor % 10 != 0 {
+        return Err(MoneyError::NotRepresentable(currency.to_owned(), minor)); // the last digit must be 0
+    }
+    minor.checked_mul(scale(currency)?).ok_or(MoneyError::OutOfRange(minor))
+}
+
+/// What the provider says, in our minor units.
+pub fn from_provider(currency: &str, amount: i64) -> Result<i64, MoneyError> {
+    let scale = scale(currency)?;
+    if amount < 0 {
+        return Err(MoneyError::OutOfRange(amount));
+    }
+    if amount % scale != 0 {
+        return Err(MoneyError::NotRepresentable(currency.to_owned(), amount));
+    }
+    Ok(amount / scale)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn currencies_keep_their_exponent() {
+        assert_eq!(to_provider("JPY", 10_000), Ok(10_000));
+        assert_eq!(to_provider("EUR", 1_999), Ok(1_999));
+        assert_eq!(to_provider("KWD", 12_340), Ok(12_340));
+        assert_eq!(to_provider("ISK", 5), Ok(500));
+        assert_eq!(from_provider("ISK", 500), Ok(5));
+        assert_eq!((exponent("JPY"), exponent("USD"), exponent("KWD")), (0, 2, 3));
+    }
+
+    #[test]
+    fn what_cannot_be_said_exactly_is_refused() {
+        assert!(matches!(to_provider("KWD", 12_345), Err(MoneyError::NotRepresentable(..))));
+        assert!(matches!(from_provider("ISK", 501), Err(MoneyError::NotRepresentable(..))));
+        assert!(matches!(to_provider("UGX", 5), Err(MoneyError::UnitUnclear("UGX"))));
+        assert!(matches!(to_provider("eur", 5), Err(MoneyError::NotACurrency(_))));
+        assert!(matches!(to_provider("EUR", -1), Err(MoneyError::OutOfRange(-1))));
+        assert!(matches!(to_provider("ISK", i64::MAX), Err(MoneyError::OutOfRange(_))));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn there_and_back_changes_nothing(minor in 0i64..99_999_999, currency in "EUR|JPY|KRW|ISK|GBP|HUF") {
+            let there = to_provider(&currency, minor).unwrap();
+            assert_eq!(from_provider(&currency, there), Ok(minor));
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What the provider's objects look like to us. Lenient: unknown fields are ignored, missing ones have
+//! defaults, a status that we have never heard of is kept as `Other` and treated as "not known yet".
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IntentStatus {
+    RequiresPaymentMethod,
+    RequiresConfirmation,
+    RequiresAction,
+    Processing,
+    /// Authorised.
+    RequiresCapture,
+    /// Captured.
+    Succeeded,
+    Canceled,
+    #[serde(untagged)]
+    Other(String),
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct PaymentIntent {
+    pub id: String,
+    pub status: IntentStatus,
+    pub amount: i64,
+    #[serde(default)]
+    pub amount_capturable: i64,
+    #[serde(default)]
+    pub amount_received: i64,
+    /// Lower case, as the provider writes it.
+    pub currency: String,
+    #[serde(default)]
+    pub livemode: bool,
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub metadata: BTreeMap<String, String>,
+    #[serde(default)]
+    pub last_payment_error: Option<Refusal>,
+    #[serde(default)]
+    next_action: Option<Value>,
+}
+
+impl PaymentIntent {
+    /// The challenge that the buyer must meet, if it is one of the kind that a browser can be sent to.
+    pub fn action_url(&self) -> Option<&str> {
+        self.next_action.as_ref()?.pointer("/redirect_to_url/url")?.as_str()
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RefundStatus {
+    Pending,
+    RequiresAction,
+    Succeeded,
+    Failed,
+    Canceled,
+    #[serde(untagged)]
+    Other(String),
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct Refund {
+    pub id: String,
+    pub status: RefundStatus,
+    pub amount: i64,
+    pub currency: String,
+    #[serde(default)]
+    pub payment_intent: Option<String>,
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub metadata: BTreeMap<String, String>,
+}
+
+/// A page of a list. A row that can't be read does not hide the others.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Page {
+    pub data: Vec<Value>,
+    #[serde(default)]
+    pub has_more: bool,
+}
+
+/// Why the provider said no. `type`, `code` and `decline_code` are its own words.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct Refusal {
+    #[serde(default, rename = "type", deserialize_with = "null_as_default")]
+    pub kind: String,
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub code: String,
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub decline_code: String,
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub message: String,
+}
+
+impl Refusal {
+    /// The most telling of its words, for the buyer's page to look up.
+    pub fn reason(&self) -> &str {
+        [&self.decline_code, &self.code, &self.kind].into_iter().find(|s| !s.is_empty()).map_or("unknown", |s| s)
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct ErrorBody {
+    #[serde(default)]
+    pub error: Refusal,
+}
+
+fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_we_do_not_know_does_not_break_what_we_do() {
+        let intent: PaymentIntent = serde_json::from_value(serde_json::json!({
+            "id": "pi_1", "object": "payment_intent", "status": "requires_moonlight", "amount": 5, "currency": "eur",
+            "metadata": null, "last_payment_error": {"code": "card_declined", "decline_code": null, "doc_url": "x"},
+            "next_action": {"type": "redirect_to_url", "redirect_to_url": {"url": "https://x/3ds", "return_url": null}},
+        }))
+        .unwrap();
+        assert_eq!(intent.status, IntentStatus::Other("requires_moonlight".into()));
+        assert_eq!(intent.last_payment_error.as_ref().unwrap().reason(), "card_declined");
+        assert_eq!(intent.action_url(), Some("https://x/3ds"));
+    }
+}

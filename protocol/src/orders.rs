@@ -1,0 +1,139 @@
+//! Orders, attempts to pay and tickets, as a buyer's client sees them.
+//!
+//! Money is integer minor units of `currency` (JPY has none, KWD has a thousand); times are RFC 3339, UTC.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OrderState {
+    Open,
+    Confirmed,
+    /// The seats are this buyer's, but the money could not be taken: pay again until `pay_until`.
+    PaymentDue,
+    Cancelled,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Order {
+    pub id: Uuid,
+    /// What people say at a counter.
+    pub code: String,
+    pub event_id: i64,
+    pub event_name: String,
+    pub state: OrderState,
+    pub currency: String,
+    pub total_minor: i64,
+    pub lines: Vec<OrderLine>,
+    /// When the seats go back, while the order is not paid.
+    pub held_until: Option<DateTime<Utc>>,
+    /// The countdown that a buyer sees: no payment starts after it.
+    pub pay_until: Option<DateTime<Utc>>,
+    pub attempt: Option<Attempt>,
+    pub tickets: Vec<Ticket>,
+    pub created_at: DateTime<Utc>,
+    pub confirmed_at: Option<DateTime<Utc>>,
+}
+
+/// A seat (with `seat_no`) or a fee (with `fee_code`).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct OrderLine {
+    pub seat_no: Option<i32>,
+    pub section: Option<String>,
+    pub row: Option<String>,
+    pub number: Option<String>,
+    pub ticket_type: Option<String>,
+    pub fee_code: Option<String>,
+    pub amount_minor: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TicketState {
+    /// The seat is sold, the money is on its way: the door refuses it still.
+    Pending,
+    Valid,
+    Void,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Ticket {
+    pub seat_no: i32,
+    pub section: String,
+    pub row: String,
+    pub number: String,
+    /// Signed; what the QR code holds.
+    pub code: String,
+    pub state: TicketState,
+}
+
+/// What a buyer is told about a try to pay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AttemptPhase {
+    Working,
+    /// The buyer must meet a challenge at `action_url`, then call `resume`.
+    ActionRequired,
+    /// "We are asking your bank; your seats are yours until `seats_until`."
+    AskingBank,
+    /// Another card may be tried while the seats are still the buyer's.
+    Declined,
+    /// Nothing was taken; `outcome` says why.
+    NotCharged,
+    Paid,
+    /// The money could not be taken, or was given back; `outcome` says which.
+    Failed,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Attempt {
+    pub id: Uuid,
+    /// The machine's own state, for people who look closely. Clients act on `phase`.
+    pub state: String,
+    pub phase: AttemptPhase,
+    pub action_url: Option<String>,
+    pub decline_code: Option<String>,
+    /// `declined`, `hold_ended`, `cancelled`, `wrong_amount`, `refused`, `capture_failed`, `refunding`, `refunded`.
+    pub outcome: Option<String>,
+    pub seats_until: DateTime<Utc>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct OrderAnswer {
+    pub order: Order,
+    pub now: DateTime<Utc>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct OrdersAnswer {
+    pub orders: Vec<Order>,
+    pub now: DateTime<Utc>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct AttemptAnswer {
+    pub attempt: Attempt,
+    pub now: DateTime<Utc>,
+}
+
+/// Pays an order. `amount_minor` and `currency` are what the buyer was shown: a changed price is never charged.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Pay {
+    /// The provider's token for the card, made by its own form.
+    pub payment_method: String,
+    pub amount_minor: i64,
+    pub currency: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct PaymentConfig {
+    /// Whether cards can be taken here at all.
+    pub cards: bool,
+    pub publishable_key: String,
+    /// The provider's card form, for a frame. It posts `{type: "fullhouse:payment_method", id, brand, last4}`.
+    pub form_url: String,
+}
