@@ -1,0 +1,81 @@
+# What people run. `make` alone lists it. Each goal first installs what it needs and lacks (.ci/setup).
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+MAKEFLAGS += --no-print-directory
+
+# Building asks no database: what each statement needs is in .sqlx (see `make sqlx`).
+export SQLX_OFFLINE ?= true
+
+CROWD ?= 0
+LISTEN ?= 127.0.0.1:8080
+TARGET_DIR = $(or $(CARGO_TARGET_DIR),target)
+FULLHOUSE = $(TARGET_DIR)/debug/fullhouse
+PAGE = assets/fan/dist/index.html
+PAGE_SOURCES = $(shell find assets -type f -not -path '*/dist/*' -not -path '*/screenshots/*' -not -path '*/plans/*' 2>/dev/null) package-lock.json
+
+.PHONY: help
+help: ## This list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
+
+.PHONY: demo
+demo: setup-demo $(PAGE) binary ## A sale to play with: PostgreSQL, payments and two events included (CROWD=300: with company; LISTEN=host:port)
+	@exec $(FULLHOUSE) demo --listen $(LISTEN) --crowd $(CROWD)
+
+.PHONY: test
+test: setup-test test-rust test-page test-browser ## Everything that is proved: Rust, TypeScript, browser
+
+.PHONY: test-rust
+test-rust: setup-test binary
+	cargo test --workspace
+
+.PHONY: test-page
+test-page: setup-demo
+	npm test
+
+.PHONY: test-browser
+test-browser: setup-test $(PAGE) binary
+	node --test --test-concurrency=1 tests/browser/*.test.mjs
+
+.PHONY: check
+check: setup-test ## Formatting, lints, and that generated files are up to date
+	cargo fmt --all --check
+	cargo clippy --quiet --workspace --all-targets -- -D warnings
+	.ci/sqlx --check
+	npm run format:check
+	npm run check
+
+.PHONY: screenshots
+screenshots: setup-screenshots $(PAGE) binary ## Pictures of every page, into assets/screenshots
+	node tests/browser/screenshots.mjs
+
+.PHONY: bench-holds
+bench-holds: setup-bench ## Holds a second: ours, one transaction a request, Redis; the last line is JSON
+	cargo run --quiet --release -p fullhouse-tests --bin bench-holds
+
+# Whether the bench runs at all; its figures mean nothing.
+.PHONY: bench-smoke
+bench-smoke: setup-bench
+	cargo run --quiet -p fullhouse-tests --bin bench-holds -- --smoke
+
+.PHONY: sqlx
+sqlx: setup-demo ## Writes .sqlx anew after a statement or a migration has changed
+	.ci/sqlx
+
+.PHONY: clean
+clean: ## Removes what was built and the demo's data
+	rm -rf target .fullhouse node_modules assets/fan/dist
+
+.PHONY: binary
+binary:
+	cargo build --quiet -p fullhouse
+
+$(PAGE): $(PAGE_SOURCES)
+	npm run build -- --logLevel warn
+
+.PHONY: setup-demo setup-test setup-screenshots setup-bench
+setup-demo setup-test setup-screenshots setup-bench: setup-%:
+	@.ci/setup $*

@@ -1,0 +1,42 @@
+//! A till: a terminal's token and the box office's addresses.
+
+use fullhouse::auth;
+use serde_json::{Value, json};
+
+use crate::{database::Database, fan::Answer};
+
+pub struct Till {
+    base: String,
+    token: String,
+    http: reqwest::Client,
+}
+
+impl Till {
+    /// A counter's terminal, enrolled as the command line does it.
+    pub async fn enrol(database: &Database, hub_url: &str, name: &str) -> Self {
+        let (_, token) = auth::enrol(database.pool(), name, "counter").await.expect("the terminal is enrolled");
+        Self { base: hub_url.to_owned(), token: token.reveal().to_owned(), http: reqwest::Client::new() }
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Answer {
+        let request = self
+            .http
+            .post(format!("{}{path}", self.base))
+            .bearer_auth(&self.token)
+            .header("idempotency-key", uuid::Uuid::new_v4().to_string())
+            .json(&body);
+        Answer::read(request.send().await.expect("the hub answers")).await.expect("the hub answers")
+    }
+
+    /// Holds seats for a walk-in customer, who is a buyer of their own.
+    pub async fn hold(&self, event: i64, seats: &[i32]) -> Answer {
+        self.post("/api/box-office/holds", json!({ "event_id": event, "seats": seats })).await
+    }
+
+    /// Sells a hold for cash that is handed over.
+    pub async fn sell_for_cash(&self, event: i64, hold: &str, received_minor: i64) -> Answer {
+        let tender = json!({ "kind": "cash", "received_minor": received_minor });
+        let body = json!({ "event_id": event, "hold_id": hold, "tickets": [], "tender": tender });
+        self.post("/api/box-office/sales", body).await
+    }
+}
