@@ -4,5 +4,8 @@
 //! checked from Rust and from TypeScript. The wire only grows.
 
 pub mod seat; // a seat's status, as it is stored and as it travels
+pub mod frames; // the bytes of the live map
+pub mod keyframe; // the bytes that only the hub's own bus carries
+pub mod track; // a copy of the map that follows the frames
 pub mod holds; // holding seats: what a client asks for, and what it is told
 pub mod orders; // orders, attempts to pay, tickets, in JSON
