@@ -14,8 +14,6 @@ pub mod config; // every setting, its default and its unit
 pub mod telemetry; // logs
 pub mod clock; // the database's clock, and local time
 pub mod db; // connections, the event's lock, writes that nobody can abort
-pub mod child; // processes that end with us
-pub mod embedded_postgres; // a private PostgreSQL for the demo and for tests
 pub mod auth; // accounts, passwords, sessions, terminals: who may act
 
 // The journey
@@ -28,3 +26,8 @@ pub mod outbox; // what the bus carries
 pub mod push; // rooms, rings, viewers
 pub mod edge; // the only code that knows HTTP
 pub mod serve; // a hub: its parts, its roles, its start and its end
+
+// The demo
+pub mod child; // processes that end with us
+pub mod embedded_postgres; // a private PostgreSQL, for tests too
+pub mod crowd; // synthetic fans

@@ -13,6 +13,7 @@ pub mod hub; // a hub in this process
 pub mod binary; // the real binary, to be killed
 pub mod fan; // a browser's requests
 pub mod till; // a terminal's requests
+pub mod map; // an open map, following its frames
 
 use std::{future::Future, time::Duration};
 
