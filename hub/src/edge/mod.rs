@@ -5,6 +5,7 @@
 
 pub mod problem; // one table of errors
 pub mod extract; // who is asking, and for what
+pub mod holds; // holding seats
 pub mod server; // connections
 
 use axum::Router;

@@ -9,11 +9,15 @@ pub mod desk; // requests gather; one transaction decides them
 mod ledger; // what a batch reads and writes
 pub mod sweeper; // tidies what ran out
 
-use chrono::{DateTime, Utc};
-use fullhouse_protocol::holds::{BestRequest, Hold};
+use chrono::{DateTime, TimeDelta, Utc};
+use fullhouse_protocol::holds::{BestRequest, Hold, MyHold, SeatLimit};
+use sqlx::PgPool;
 use uuid::Uuid;
 
-use crate::seat_map::{SeatNo, SeatSet};
+use crate::{
+    config,
+    seat_map::{SeatNo, SeatSet},
+};
 
 /// What is asked of a desk.
 #[derive(Debug, Clone)]
@@ -112,4 +116,48 @@ pub enum Refusal {
     Busy,
     #[error("the database failed")]
     Failed,
+}
+
+/// What a buyer holds of an event, by the database's clock; `None` where there is no such event.
+pub async fn mine(pool: &PgPool, payment: &config::Payment, event_id: i64, buyer_id: Uuid) -> sqlx::Result<Option<MyHold>> {
+    let Some(row) = sqlx::query!(
+        r#"select c.now as "now!", e.seat_limit,
+                  (select count(*) from "order" o join order_line l on l.order_id = o.id
+                   where o.event_id = e.id and o.buyer_id = $2 and l.state = 'sold' and l.seat_no is not null)::int as "bought!",
+                  h.id as "hold_id?", h.seat_nos as "seat_nos?", h.held_until as "held_until?", h.attempt_id as "attempt_id?",
+                  h.version as "version?"
+           from event e cross join (select db_clock() as now) c
+           left join hold h on h.event_id = e.id and h.buyer_id = $2 and h.state = 'live' and h.held_until > c.now
+           where e.id = $1"#,
+        event_id,
+        buyer_id
+    )
+    .fetch_optional(pool)
+    .await?
+    else {
+        return Ok(None);
+    };
+    let hold = match (row.hold_id, row.seat_nos, row.held_until, row.version) {
+        (Some(id), Some(seats), Some(held_until), Some(version)) => Some(Hold {
+            id,
+            event_id,
+            seats,
+            held_until,
+            pay_until: held_until - TimeDelta::seconds(payment.pay_margin_s),
+            frozen: row.attempt_id.is_some(),
+            version,
+        }),
+        _ => None,
+    };
+    let held = hold.as_ref().map_or(0, |h| h.seats.len() as i32);
+    let left = (row.seat_limit - held - row.bought).max(0);
+    let limit = SeatLimit { seat_limit: row.seat_limit, held, bought: row.bought, left };
+    Ok(Some(MyHold { hold, limit, now: row.now }))
+}
+
+/// The event of a buyer's hold, whatever became of it; `None` for somebody else's.
+pub async fn event_of(pool: &PgPool, hold_id: Uuid, buyer_id: Uuid) -> sqlx::Result<Option<i64>> {
+    sqlx::query_scalar!("select event_id from hold where id = $1 and buyer_id = $2", hold_id, buyer_id)
+        .fetch_optional(pool)
+        .await
 }
