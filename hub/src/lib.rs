@@ -21,9 +21,11 @@ pub mod catalog; // venues, plans and their import, events
 pub mod seat_map; // the plan as drawn, and a hint of each seat's state
 pub mod hold; // the desk: place, release, expire
 pub mod ticket; // one a seat, with a code that a door can check alone
+pub mod checkout; // a hold becomes a priced order, an order becomes sold seats
 pub mod payment; // attempts, the provider, webhooks, the simulator
 pub mod outbox; // what the bus carries
 pub mod push; // rooms, rings, viewers
+pub mod box_office; // what staff do, over the same path
 pub mod edge; // the only code that knows HTTP
 pub mod serve; // a hub: its parts, its roles, its start and its end
 

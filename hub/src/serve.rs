@@ -11,7 +11,14 @@ use axum::extract::FromRef;
 use sqlx::{Connection, PgConnection, PgPool};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{auth::Auth, clock, config::Config, db, edge};
+use crate::{
+    auth::Auth,
+    clock,
+    config::Config,
+    db, edge,
+    hold::{desk::Desks, sweeper},
+    seat_map::Boards,
+};
 
 /// What a hub consists of. Handlers take just the parts that they use.
 #[derive(Clone, FromRef)]
@@ -19,6 +26,7 @@ pub struct Hub {
     pub config: Arc<Config>,
     pub pool: PgPool,
     pub auth: Auth,
+    pub desks: Desks,
 }
 
 /// What this process does. All of it, unless roles are named one by one.
@@ -75,7 +83,12 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
     let alone = claim_database(&pool, embedded).await?;
 
     let config = Arc::new(config);
-    let hub = Hub { auth: Auth::new(pool.clone(), &config.auth), pool, config };
+    let hub = Hub {
+        auth: Auth::new(pool.clone(), &config.auth),
+        desks: Desks::new(&config, pool.clone(), Boards::default()),
+        pool,
+        config,
+    };
     let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
 
     let listener = edge::server::listen(&hub.config.http.listen).await?;
@@ -83,6 +96,8 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
     tasks.spawn(edge::server::serve(listener, edge::router(&hub, roles), hub.config.clone(), stop.clone()));
     if roles.workers {
         tasks.spawn(tidy_sessions(hub.auth.clone(), stop.clone()));
+        let (sweeper, keep_h) = (hub.config.sweeper.clone(), hub.config.desk.request_age_max_h);
+        tasks.spawn(sweeper::run(sweeper, hub.pool.clone(), hub.desks.clone(), keep_h, stop.clone()));
     }
     tasks.close();
     tracing::info!(%addr, ?roles, "the hub has started");

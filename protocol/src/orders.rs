@@ -137,3 +137,18 @@ pub struct PaymentConfig {
     /// The provider's card form, for a frame. It posts `{type: "fullhouse:payment_method", id, brand, last4}`.
     pub form_url: String,
 }
+
+/// `POST /api/holds/{id}/checkout`: seats that are not named get the first ticket type of their price level.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CheckoutRequest {
+    #[serde(default)]
+    pub tickets: Vec<TicketChoice>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TicketChoice {
+    pub seat_no: i32,
+    pub ticket_type: String,
+}

@@ -93,8 +93,7 @@ pub(super) async fn release_as(
     if let Some(seats) = &seats
         && let Some(board) = desks.boards().get(pool, event_id, None).await?
     {
-        let unknown: Vec<SeatNo> =
-            seats.as_slice().iter().copied().filter(|s| board.hall.seat(*s).is_none()).collect();
+        let unknown: Vec<SeatNo> = seats.as_slice().iter().copied().filter(|s| board.hall.seat(*s).is_none()).collect();
         if !unknown.is_empty() {
             return Err(Refusal::SeatUnknown(unknown).into());
         }
@@ -104,12 +103,7 @@ pub(super) async fn release_as(
 }
 
 /// Asks the desk; a refusal for seats that are gone comes with others like them.
-pub(super) async fn ask(
-    desks: &Desks,
-    pool: &PgPool,
-    event_id: i64,
-    request: Request,
-) -> Result<HoldAnswer, Problem> {
+pub(super) async fn ask(desks: &Desks, pool: &PgPool, event_id: i64, request: Request) -> Result<HoldAnswer, Problem> {
     let wanted = match &request {
         Request::Take(Take { wish: Wish::Seats(set), .. }) => set.as_slice().len(),
         _ => 0,

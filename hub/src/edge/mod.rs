@@ -6,6 +6,8 @@
 pub mod problem; // one table of errors
 pub mod extract; // who is asking, and for what
 pub mod holds; // holding seats
+pub mod orders; // a hold becomes an order
+pub mod box_office; // what terminals do
 pub mod server; // connections
 
 use axum::Router;

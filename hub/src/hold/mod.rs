@@ -119,7 +119,12 @@ pub enum Refusal {
 }
 
 /// What a buyer holds of an event, by the database's clock; `None` where there is no such event.
-pub async fn mine(pool: &PgPool, payment: &config::Payment, event_id: i64, buyer_id: Uuid) -> sqlx::Result<Option<MyHold>> {
+pub async fn mine(
+    pool: &PgPool,
+    payment: &config::Payment,
+    event_id: i64,
+    buyer_id: Uuid,
+) -> sqlx::Result<Option<MyHold>> {
     let Some(row) = sqlx::query!(
         r#"select c.now as "now!", e.seat_limit,
                   (select count(*) from "order" o join order_line l on l.order_id = o.id

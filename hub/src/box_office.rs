@@ -1,0 +1,225 @@
+//! What staff do at a terminal: the same holds and the same path to SOLD as everybody's, with the
+//! actor as a parameter; and taking seats out of a sale, or back into it.
+//!
+//! Invariants
+//! - A walk-in customer is a buyer of their own: the limit of seats is the buyer's, never the cashier's.
+//! - A seat that is held or sold is never blocked under its owner.
+
+use chrono::{DateTime, Utc};
+use fullhouse_protocol::seat::Status;
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use crate::{
+    checkout::{self, Basket, CheckoutError, ConfirmError, Tendered},
+    clock,
+    db::{self, Tx},
+    outbox::{self, SeatChange},
+    seat_map::{SeatNo, SeatSet},
+};
+
+/// Opens a buyer for the next customer at a terminal.
+pub async fn walk_in(pool: PgPool, terminal_id: Uuid) -> sqlx::Result<Uuid> {
+    db::write(async move {
+        let id = Uuid::now_v7();
+        sqlx::query!("insert into buyer (id, terminal_id) values ($1, $2)", id, terminal_id).execute(&pool).await?;
+        Ok(id)
+    })
+    .await
+}
+
+/// Whether this terminal opened the buyer.
+pub async fn is_its_walk_in(pool: &PgPool, buyer_id: Uuid, terminal_id: Uuid) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(
+        r#"select exists(select from buyer where id = $1 and terminal_id = $2) as "its!""#,
+        buyer_id,
+        terminal_id
+    )
+    .fetch_one(pool)
+    .await
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum SaleError {
+    #[error(transparent)]
+    Checkout(#[from] CheckoutError),
+    #[error(transparent)]
+    Confirm(#[from] ConfirmError),
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+}
+
+/// A sale at a terminal that has been completed.
+#[derive(Debug)]
+pub struct Sold {
+    pub order_id: Uuid,
+    pub total_minor: i64,
+    /// What goes back over the counter.
+    pub change_minor: i64,
+}
+
+/// Prices a hold and sells it for cash or as a comp. A sale whose answer got lost is found again by
+/// its hold: the same terminal gets the same order, and nothing is sold twice.
+pub async fn sell(pool: PgPool, basket: Basket, tendered: Tendered) -> Result<Sold, SaleError> {
+    let hold_id = basket.hold_id;
+    if let Some(sold) = already_sold(&pool, hold_id, basket.buyer_id).await? {
+        return Ok(sold);
+    }
+    let actor = basket.actor.clone();
+    let order_id = checkout::price(pool.clone(), basket).await?;
+    db::write(async move {
+        let order = sqlx::query!(r#"select event_id, total_minor from "order" where id = $1"#, order_id)
+            .fetch_one(&pool)
+            .await?;
+        let received = match &tendered {
+            Tendered::Cash { received_minor } => Some(*received_minor),
+            _ => None,
+        };
+        let mut tx = db::event_tx(&pool, order.event_id).await?;
+        checkout::confirm(&mut tx, order_id, tendered, &actor).await?;
+        tx.commit().await?;
+        let change_minor = received.map_or(0, |r| r - order.total_minor);
+        Ok(Sold { order_id, total_minor: order.total_minor, change_minor })
+    })
+    .await
+}
+
+async fn already_sold(pool: &PgPool, hold_id: Uuid, buyer_id: Uuid) -> sqlx::Result<Option<Sold>> {
+    let row = sqlx::query!(
+        r#"select o.id, o.total_minor, t.received_minor from "order" o join tender t on t.order_id = o.id
+           where o.hold_id = $1 and o.buyer_id = $2 and o.state = 'confirmed' and t.kind in ('cash', 'comp') limit 1"#,
+        hold_id,
+        buyer_id
+    )
+    .fetch_optional(pool)
+    .await?;
+    Ok(row.map(|r| Sold {
+        order_id: r.id,
+        total_minor: r.total_minor,
+        change_minor: r.received_minor.map_or(0, |received| received - r.total_minor),
+    }))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Block {
+    /// Out of the sale: house seats, a broken chair, a camera.
+    Block,
+    /// Back on sale.
+    Unblock,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum BlockError {
+    #[error("there is no such event")]
+    EventUnknown,
+    #[error("the event has no seats {0:?}")]
+    SeatUnknown(Vec<SeatNo>),
+    /// Held or sold, or retired from the plan: nothing was changed.
+    #[error("seats {0:?} are in use")]
+    SeatsInUse(Vec<SeatNo>),
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+}
+
+/// Blocks seats or puts them back on sale; all of them or none. A seat that is so already stays so.
+pub async fn block(
+    pool: PgPool,
+    event_id: i64,
+    seats: SeatSet,
+    verb: Block,
+    reason: String,
+    actor: String,
+) -> Result<(), BlockError> {
+    db::write(async move {
+        let exists = sqlx::query_scalar!(r#"select exists(select from event where id = $1) as "exists!""#, event_id)
+            .fetch_one(&pool)
+            .await?;
+        if !exists {
+            return Err(BlockError::EventUnknown);
+        }
+        let mut tx = db::event_tx(&pool, event_id).await?;
+        block_in(&mut tx, event_id, &seats, verb, &reason, &actor).await?;
+        tx.commit().await?;
+        Ok(())
+    })
+    .await
+}
+
+async fn block_in(
+    tx: &mut Tx,
+    event_id: i64,
+    seats: &SeatSet,
+    verb: Block,
+    reason: &str,
+    actor: &str,
+) -> Result<(), BlockError> {
+    let now = clock::now(tx).await?;
+    let rows = sqlx::query!(
+        r#"select s.seat_no, s.status, s.held_until, p.retired
+           from event_seat s join event e on e.id = s.event_id
+           join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = s.seat_no
+           where s.event_id = $1 and s.seat_no = any($2)"#,
+        event_id,
+        seats.as_slice()
+    )
+    .fetch_all(&mut **tx)
+    .await?;
+    let unknown: Vec<SeatNo> =
+        seats.as_slice().iter().copied().filter(|s| !rows.iter().any(|r| r.seat_no == *s)).collect();
+    if !unknown.is_empty() {
+        return Err(BlockError::SeatUnknown(unknown));
+    }
+    let (from, to) = match verb {
+        Block::Block => (Status::Available, Status::Blocked),
+        Block::Unblock => (Status::Blocked, Status::Available),
+    };
+    let (mut in_use, mut change) = (Vec::new(), Vec::new());
+    for row in rows {
+        let over = row.status == 1 && row.held_until.is_some_and(|until| until <= now);
+        let status = if over { Status::Available } else { Status::from_bits(row.status as u8) };
+        if row.retired {
+            in_use.push(row.seat_no);
+        } else if status == from {
+            change.push(row.seat_no);
+        } else if status != to {
+            in_use.push(row.seat_no);
+        }
+    }
+    if !in_use.is_empty() {
+        return Err(BlockError::SeatsInUse(in_use));
+    }
+    write_block(tx, event_id, &change, to, now).await?;
+    sqlx::query!(
+        "insert into seat_note (event_id, seat_no, verb, reason, actor, created_at)
+         select $1, s, $3, $4, $5, $6 from unnest($2::int[]) as s",
+        event_id,
+        &change,
+        if verb == Block::Block { "block" } else { "unblock" },
+        reason,
+        actor,
+        now
+    )
+    .execute(&mut **tx)
+    .await?;
+    Ok(())
+}
+
+async fn write_block(tx: &mut Tx, event_id: i64, seats: &[SeatNo], to: Status, now: DateTime<Utc>) -> sqlx::Result<()> {
+    let changed = sqlx::query!(
+        "update event_seat set status = $3, hold_id = null, held_until = null, version = version + 1
+         where event_id = $1 and seat_no = any($2) and status <> 2 returning seat_no, version",
+        event_id,
+        seats,
+        i16::from(to)
+    )
+    .fetch_all(&mut **tx)
+    .await?;
+    if changed.len() != seats.len() {
+        return Err(sqlx::Error::Protocol(format!("{} of {} seats written", changed.len(), seats.len())));
+    }
+    let changes: Vec<SeatChange> = changed
+        .into_iter()
+        .map(|s| SeatChange { seat_no: s.seat_no, status: to, version: s.version, held_until: None })
+        .collect();
+    outbox::append(tx, event_id, now, &changes).await
+}

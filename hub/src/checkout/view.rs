@@ -1,0 +1,126 @@
+//! Orders as their buyers see them. The attempt to pay is filled in by `payment`, which stands below.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use fullhouse_protocol::orders::{Order, OrderLine, OrderState, Ticket, TicketState};
+use sqlx::PgPool;
+use uuid::Uuid;
+
+/// Most orders that a list shows, the latest first.
+const ORDERS_MAX: i64 = 100;
+
+/// Whose orders are looked at.
+#[derive(Debug, Clone, Copy)]
+pub enum Whose {
+    /// One order of this buyer.
+    BuyersOne { buyer_id: Uuid, order_id: Uuid },
+    /// All of this buyer's that are more than a basket.
+    Buyers(Uuid),
+    /// One order, whoever's: for staff.
+    One(Uuid),
+}
+
+/// The orders, the latest first, and the database's clock.
+pub async fn orders(pool: &PgPool, whose: Whose, pay_margin_s: i64) -> sqlx::Result<(Vec<Order>, DateTime<Utc>)> {
+    let (buyer_id, order_id) = match whose {
+        Whose::BuyersOne { buyer_id, order_id } => (Some(buyer_id), Some(order_id)),
+        Whose::Buyers(buyer_id) => (Some(buyer_id), None),
+        Whose::One(order_id) => (None, Some(order_id)),
+    };
+    let now = sqlx::query_scalar!(r#"select db_clock() as "now!""#).fetch_one(pool).await?;
+    let rows = sqlx::query!(
+        r#"select o.id, o.code, o.event_id, e.name as event_name, o.state, o.currency, o.total_minor, o.created_at, o.confirmed_at,
+                  o.payment_due_until, h.held_until, h.state as hold_state
+           from "order" o join event e on e.id = o.event_id join hold h on h.id = o.hold_id
+           where ($1::uuid is null or o.buyer_id = $1) and ($2::uuid is null or o.id = $2)
+             and ($2 is not null or o.state <> 'cancelled')
+           order by o.created_at desc limit $3"#,
+        buyer_id,
+        order_id,
+        ORDERS_MAX
+    )
+    .fetch_all(pool)
+    .await?;
+    let ids: Vec<Uuid> = rows.iter().map(|r| r.id).collect();
+    let lines = sqlx::query!(
+        r#"select l.order_id, l.seat_no, l.ticket_type, l.fee_code, l.amount_minor,
+                  p.section as "section?", p.row_label as "row?", p.seat_label as "number?"
+           from order_line l join event e on e.id = l.event_id
+           left join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = l.seat_no
+           where l.order_id = any($1) order by l.seat_no nulls last, l.fee_code"#,
+        &ids
+    )
+    .fetch_all(pool)
+    .await?;
+    let tickets = sqlx::query!(
+        "select t.order_id, t.seat_no, t.code, t.state, p.section, p.row_label, p.seat_label
+         from ticket t join event e on e.id = t.event_id
+         join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = t.seat_no
+         where t.order_id = any($1) order by t.seat_no, t.created_at",
+        &ids
+    )
+    .fetch_all(pool)
+    .await?;
+    let orders = rows
+        .into_iter()
+        .map(|o| {
+            let until = match o.state.as_str() {
+                "open" if o.hold_state == "live" => Some(o.held_until),
+                "payment_due" => o.payment_due_until,
+                _ => None,
+            };
+            Order {
+                id: o.id,
+                code: o.code,
+                event_id: o.event_id,
+                event_name: o.event_name,
+                state: state(&o.state),
+                currency: o.currency,
+                total_minor: o.total_minor,
+                lines: lines
+                    .iter()
+                    .filter(|l| l.order_id == o.id)
+                    .map(|l| OrderLine {
+                        seat_no: l.seat_no,
+                        section: l.section.clone(),
+                        row: l.row.clone(),
+                        number: l.number.clone(),
+                        ticket_type: l.ticket_type.clone(),
+                        fee_code: l.fee_code.clone(),
+                        amount_minor: l.amount_minor,
+                    })
+                    .collect(),
+                held_until: until,
+                pay_until: until.map(|u| u - TimeDelta::seconds(pay_margin_s)),
+                attempt: None,
+                tickets: tickets
+                    .iter()
+                    .filter(|t| t.order_id == o.id)
+                    .map(|t| Ticket {
+                        seat_no: t.seat_no,
+                        section: t.section.clone(),
+                        row: t.row_label.clone(),
+                        number: t.seat_label.clone(),
+                        code: t.code.clone(),
+                        state: match t.state.as_str() {
+                            "valid" => TicketState::Valid,
+                            "pending" => TicketState::Pending,
+                            _ => TicketState::Void,
+                        },
+                    })
+                    .collect(),
+                created_at: o.created_at,
+                confirmed_at: o.confirmed_at,
+            }
+        })
+        .collect();
+    Ok((orders, now))
+}
+
+fn state(name: &str) -> OrderState {
+    match name {
+        "open" => OrderState::Open,
+        "confirmed" => OrderState::Confirmed,
+        "payment_due" => OrderState::PaymentDue,
+        _ => OrderState::Cancelled,
+    }
+}

@@ -1,0 +1,172 @@
+//! What terminals do: `/api/box-office/…`, by `Authorization: Bearer` of a terminal.
+
+use std::sync::Arc;
+
+use axum::{Json, extract::State, http::StatusCode};
+use fullhouse_protocol::{
+    box_office::{
+        BlockRequest, TillHoldAnswer, TillHoldRequest, TillReleaseRequest, TillSaleAnswer, TillSaleRequest, TillTender,
+    },
+    holds::{HoldAnswer, HoldRequest},
+};
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use super::{
+    extract::{Body, IdempotencyKey, PathId, Till},
+    holds, orders,
+    problem::{Code, Problem},
+};
+use crate::{
+    box_office::{self, Block, BlockError, SaleError},
+    checkout::{Basket, Channel, ConfirmError, Tendered, view::Whose},
+    config::Config,
+    hold::{Request, Rules, desk::Desks},
+    seat_map::SeatSet,
+};
+
+/// Seats that one call may block or unblock.
+const BLOCK_SEATS_MAX: usize = 10_000;
+
+/// Takes seats for the customer at the counter: a buyer of their own, with a limit of their own.
+#[utoipa::path(post, path = "/api/box-office/holds", tag = "box office", request_body = TillHoldRequest,
+    params(("Idempotency-Key" = String, Header)),
+    responses((status = 200, body = TillHoldAnswer), (status = "4XX", description = "problem+json")))]
+pub async fn place(
+    State(pool): State<PgPool>,
+    State(desks): State<Desks>,
+    State(config): State<Arc<Config>>,
+    till: Till,
+    IdempotencyKey(key): IdempotencyKey,
+    Body(body): Body<TillHoldRequest>,
+) -> Result<Json<TillHoldAnswer>, Problem> {
+    let buyer_id = match body.buyer_id {
+        Some(buyer_id) if box_office::is_its_walk_in(&pool, buyer_id, till.terminal_id).await? => buyer_id,
+        Some(_) => return Err(Problem::new(Code::Forbidden).detail("This customer was not opened at this terminal.")),
+        None => box_office::walk_in(pool.clone(), till.terminal_id).await?,
+    };
+    let event_id = body.event_id;
+    let wish = HoldRequest { seats: body.seats, best: body.best, fewer_ok: body.fewer_ok, replace: body.replace };
+    let take = holds::take(&config, event_id, buyer_id, key, wish, Rules::Staff)?;
+    let answer = holds::ask(&desks, &pool, event_id, Request::Take(take)).await?;
+    Ok(Json(TillHoldAnswer { buyer_id, answer }))
+}
+
+/// Gives all seats of a customer back.
+#[utoipa::path(post, path = "/api/box-office/holds/{id}/release", tag = "box office", request_body = TillReleaseRequest,
+    params(("id" = Uuid, Path)),
+    responses((status = 200, body = HoldAnswer), (status = "4XX", description = "problem+json")))]
+pub async fn release(
+    State(pool): State<PgPool>,
+    State(desks): State<Desks>,
+    till: Till,
+    PathId(hold_id): PathId<Uuid>,
+    Body(body): Body<TillReleaseRequest>,
+) -> Result<Json<HoldAnswer>, Problem> {
+    if !box_office::is_its_walk_in(&pool, body.buyer_id, till.terminal_id).await? {
+        return Err(Code::HoldUnknown.into());
+    }
+    holds::release_as(&pool, &desks, body.buyer_id, hold_id, None).await
+}
+
+/// Sells a hold for cash or as a comp. Asked again, it answers with the same order.
+#[utoipa::path(post, path = "/api/box-office/sales", tag = "box office", request_body = TillSaleRequest,
+    responses((status = 200, body = TillSaleAnswer), (status = "4XX", description = "problem+json")))]
+pub async fn sell(
+    State(pool): State<PgPool>,
+    State(config): State<Arc<Config>>,
+    till: Till,
+    Body(body): Body<TillSaleRequest>,
+) -> Result<Json<TillSaleAnswer>, Problem> {
+    if !box_office::is_its_walk_in(&pool, body.buyer_id, till.terminal_id).await? {
+        return Err(Code::HoldUnknown.into());
+    }
+    let tendered = match body.tender {
+        TillTender::Cash { received_minor } => Tendered::Cash { received_minor },
+        TillTender::Comp { reason } => Tendered::Comp { reason },
+    };
+    let basket = Basket {
+        hold_id: body.hold_id,
+        buyer_id: body.buyer_id,
+        ticket_types: orders::choices(body.tickets)?,
+        channel: Channel::Counter,
+        actor: format!("terminal {}", till.name),
+    };
+    let sold = box_office::sell(pool.clone(), basket, tendered).await?;
+    let answer = orders::answer(&pool, &config, Whose::One(sold.order_id)).await?;
+    Ok(Json(TillSaleAnswer { order: answer.order, change_minor: sold.change_minor }))
+}
+
+/// Takes seats out of the sale, with a reason. All of them, or none if one is held or sold.
+#[utoipa::path(post, path = "/api/box-office/events/{id}/block", tag = "box office", request_body = BlockRequest,
+    params(("id" = i64, Path)), responses((status = 204), (status = "4XX", description = "problem+json")))]
+pub async fn block(
+    State(pool): State<PgPool>,
+    till: Till,
+    PathId(event_id): PathId<i64>,
+    Body(body): Body<BlockRequest>,
+) -> Result<StatusCode, Problem> {
+    set_block(pool, till, event_id, body, Block::Block).await
+}
+
+/// Puts blocked seats back on sale, with a reason.
+#[utoipa::path(post, path = "/api/box-office/events/{id}/unblock", tag = "box office", request_body = BlockRequest,
+    params(("id" = i64, Path)), responses((status = 204), (status = "4XX", description = "problem+json")))]
+pub async fn unblock(
+    State(pool): State<PgPool>,
+    till: Till,
+    PathId(event_id): PathId<i64>,
+    Body(body): Body<BlockRequest>,
+) -> Result<StatusCode, Problem> {
+    set_block(pool, till, event_id, body, Block::Unblock).await
+}
+
+async fn set_block(
+    pool: PgPool,
+    till: Till,
+    event_id: i64,
+    body: BlockRequest,
+    verb: Block,
+) -> Result<StatusCode, Problem> {
+    let seats = SeatSet::new(body.seats, BLOCK_SEATS_MAX)?;
+    let reason = body.reason.trim().to_owned();
+    if reason.is_empty() || reason.chars().count() > 500 {
+        return Err(Problem::new(Code::BadRequest).detail("A reason of 1 to 500 characters is needed."));
+    }
+    box_office::block(pool, event_id, seats, verb, reason, format!("terminal {}", till.name)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+impl From<BlockError> for Problem {
+    fn from(error: BlockError) -> Self {
+        match error {
+            BlockError::EventUnknown => Code::EventUnknown.into(),
+            BlockError::SeatUnknown(seats) => Problem::new(Code::SeatUnknown).with("seats", seats),
+            BlockError::SeatsInUse(seats) => Problem::new(Code::SeatsInUse).with("seats", seats),
+            BlockError::Database(error) => error.into(),
+        }
+    }
+}
+
+impl From<SaleError> for Problem {
+    fn from(error: SaleError) -> Self {
+        match error {
+            SaleError::Checkout(error) => error.into(),
+            SaleError::Confirm(error) => error.into(),
+            SaleError::Database(error) => error.into(),
+        }
+    }
+}
+
+impl From<ConfirmError> for Problem {
+    fn from(error: ConfirmError) -> Self {
+        match error {
+            ConfirmError::OrderUnknown => Code::OrderUnknown.into(),
+            ConfirmError::OrderNotOpen(_) => Code::OrderNotOpen.into(),
+            ConfirmError::HoldEnded => Code::HoldEnded.into(),
+            ConfirmError::AmountMismatch => Code::TenderInvalid.into(),
+            ConfirmError::AttemptNotAuthorised(_) => Code::AttemptLive.into(),
+            ConfirmError::Database(error) => error.into(),
+        }
+    }
+}

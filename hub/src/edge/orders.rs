@@ -1,0 +1,102 @@
+//! Orders: a hold becomes a priced order at `/api/holds/{id}/checkout`, and is followed at `/api/orders`.
+
+use std::{collections::HashMap, sync::Arc};
+
+use axum::{Json, extract::State};
+use fullhouse_protocol::orders::{CheckoutRequest, OrderAnswer, OrdersAnswer, TicketChoice};
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use super::{
+    extract::{Body, Buyer, PathId},
+    problem::{Code, Problem},
+};
+use crate::{
+    checkout::{
+        self, Basket, Channel, CheckoutError,
+        view::{Whose, orders},
+    },
+    config::Config,
+    seat_map::SeatNo,
+};
+
+/// Prices a hold. Repeated with other ticket types, it prices it again.
+#[utoipa::path(post, path = "/api/holds/{id}/checkout", tag = "orders", request_body = CheckoutRequest,
+    params(("id" = Uuid, Path)),
+    responses((status = 200, body = OrderAnswer), (status = "4XX", description = "problem+json")))]
+pub async fn check_out(
+    State(pool): State<PgPool>,
+    State(config): State<Arc<Config>>,
+    buyer: Buyer,
+    PathId(hold_id): PathId<Uuid>,
+    Body(body): Body<CheckoutRequest>,
+) -> Result<Json<OrderAnswer>, Problem> {
+    let basket = Basket {
+        hold_id,
+        buyer_id: buyer.buyer_id,
+        ticket_types: choices(body.tickets)?,
+        channel: Channel::Web,
+        actor: "buyer".to_owned(),
+    };
+    let order_id = checkout::price(pool.clone(), basket).await?;
+    answer(&pool, &config, Whose::BuyersOne { buyer_id: buyer.buyer_id, order_id }).await.map(Json)
+}
+
+/// My orders, the latest first.
+#[utoipa::path(get, path = "/api/orders", tag = "orders", responses((status = 200, body = OrdersAnswer)))]
+pub async fn list(
+    State(pool): State<PgPool>,
+    State(config): State<Arc<Config>>,
+    buyer: Buyer,
+) -> Result<Json<OrdersAnswer>, Problem> {
+    let (orders, now) = orders(&pool, Whose::Buyers(buyer.buyer_id), config.payment.pay_margin_s).await?;
+    Ok(Json(OrdersAnswer { orders, now }))
+}
+
+/// One of my orders. Somebody else's is as unknown as one that never was.
+#[utoipa::path(get, path = "/api/orders/{id}", tag = "orders", params(("id" = Uuid, Path)),
+    responses((status = 200, body = OrderAnswer), (status = "4XX", description = "problem+json")))]
+pub async fn one(
+    State(pool): State<PgPool>,
+    State(config): State<Arc<Config>>,
+    buyer: Buyer,
+    PathId(order_id): PathId<Uuid>,
+) -> Result<Json<OrderAnswer>, Problem> {
+    answer(&pool, &config, Whose::BuyersOne { buyer_id: buyer.buyer_id, order_id }).await.map(Json)
+}
+
+pub(super) async fn answer(pool: &PgPool, config: &Config, whose: Whose) -> Result<OrderAnswer, Problem> {
+    let (orders, now) = orders(pool, whose, config.payment.pay_margin_s).await?;
+    let order = orders.into_iter().next().ok_or(Code::OrderUnknown)?;
+    Ok(OrderAnswer { order, now })
+}
+
+pub(super) fn choices(tickets: Vec<TicketChoice>) -> Result<HashMap<SeatNo, String>, Problem> {
+    let named = tickets.len();
+    let mut seats: Vec<SeatNo> = tickets.iter().map(|t| t.seat_no).collect();
+    let choices: HashMap<SeatNo, String> = tickets.into_iter().map(|t| (t.seat_no, t.ticket_type)).collect();
+    if choices.len() != named {
+        seats.sort_unstable();
+        let repeated: Vec<SeatNo> = seats.windows(2).filter(|w| w[0] == w[1]).map(|w| w[0]).collect();
+        return Err(Problem::new(Code::SeatsRepeated).with("seats", repeated));
+    }
+    Ok(choices)
+}
+
+impl From<CheckoutError> for Problem {
+    fn from(error: CheckoutError) -> Self {
+        match error {
+            CheckoutError::HoldUnknown => Code::HoldUnknown.into(),
+            CheckoutError::HoldEnded => Code::HoldEnded.into(),
+            CheckoutError::HoldFrozen => Code::HoldFrozen.into(),
+            CheckoutError::EventCancelled => Code::EventCancelled.into(),
+            CheckoutError::SeatNotHeld { seat_no } => {
+                Problem::new(Code::SeatUnknown).detail("The seat is not part of the hold.").with("seats", vec![seat_no])
+            }
+            CheckoutError::TicketTypeUnknown { seat_no, ticket_type } => {
+                Problem::new(Code::TicketTypeUnknown).with("seat_no", seat_no).with("ticket_type", ticket_type)
+            }
+            CheckoutError::Database(error) => error.into(),
+        }
+    }
+}
