@@ -2,7 +2,10 @@
 
 use reqwest::{Method, StatusCode, header};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use uuid::Uuid;
+
+use crate::database::Database;
 
 /// What the hub answered.
 #[derive(Debug)]
@@ -171,4 +174,35 @@ impl Fan {
     pub async fn orders(&self) -> Answer {
         self.get("/api/orders").await
     }
+}
+
+/// Many fans with accounts and sessions, written down at once: signing up costs a password hash each,
+/// and a race of two hundred buyers is not about that.
+pub async fn many(database: &Database, hub_url: &str, count: usize) -> Vec<Fan> {
+    let tokens: Vec<String> = (0..count).map(|_| Uuid::new_v4().simple().to_string()).collect();
+    let hashes: Vec<Vec<u8>> = tokens.iter().map(|token| Sha256::digest(token).to_vec()).collect();
+    let ids: Vec<Uuid> = tokens.iter().map(|_| Uuid::now_v7()).collect();
+    let emails: Vec<String> = tokens.iter().map(|token| format!("{token}@example.com")).collect();
+    let mut tx = database.pool().begin().await.expect("a transaction");
+    sqlx::query(
+        "insert into account (id, email, name, password_hash) \
+         select id, email, 'A Fan', '' from unnest($1::uuid[], $2::text[]) as a (id, email)",
+    )
+    .bind(&ids)
+    .bind(&emails)
+    .execute(&mut *tx)
+    .await
+    .expect("accounts");
+    sqlx::query(
+        "insert into session (token_hash, account_id, expires_at) \
+         select hash, id, clock_timestamp() + interval '1 year' from unnest($1::bytea[], $2::uuid[]) as s (hash, id)",
+    )
+    .bind(&hashes)
+    .bind(&ids)
+    .execute(&mut *tx)
+    .await
+    .expect("sessions");
+    tx.commit().await.expect("accounts and sessions");
+    let together = tokens.iter().zip(emails);
+    together.map(|(token, email)| Fan { email, ..Fan::with_session(hub_url, token) }).collect()
 }

@@ -9,6 +9,7 @@ pub mod database; // a database a test, and what must be true at its end
 pub mod clock; // the database's clock, set by hand
 pub mod proxy; // a wire that can be cut
 pub mod nats; // a nats-server that can be stopped
+pub mod hall; // plans to sell
 pub mod hub; // a hub in this process
 pub mod binary; // the real binary, to be killed
 pub mod fan; // a browser's requests
