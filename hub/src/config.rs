@@ -5,7 +5,8 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use serde::Deserialize;
 
-const DEFAULTS: &str = include_str!("../config.default.toml");
+/// `config.default.toml`: the manual.
+pub const DEFAULTS: &str = include_str!("../config.default.toml");
 const ENV_PREFIX: &str = "FULLHOUSE__";
 
 macro_rules! section {

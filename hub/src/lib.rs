@@ -12,6 +12,7 @@
 // The ground
 pub mod config; // every setting, its default and its unit
 pub mod telemetry; // logs
+pub mod metrics; // numbers
 pub mod clock; // the database's clock, and local time
 pub mod db; // connections, the event's lock, writes that nobody can abort
 pub mod auth; // accounts, passwords, sessions, terminals: who may act
@@ -26,8 +27,10 @@ pub mod payment; // attempts, the provider, webhooks, the simulator
 pub mod outbox; // what the bus carries
 pub mod push; // rooms, rings, viewers
 pub mod box_office; // what staff do, over the same path
+pub mod watch; // what must never be true, looked for all the time
 pub mod edge; // the only code that knows HTTP
 pub mod serve; // a hub: its parts, its roles, its start and its end
+pub mod cli; // the command line
 
 // The demo
 pub mod child; // processes that end with us

@@ -1,3 +1,25 @@
-//! The one binary.
+//! The one binary. What it can do stands in `cli.rs`.
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser;
+use fullhouse::cli::{Cli, run};
+
+/// 0: done. 1: refused, with the reasons on standard error. 2: wrong usage (clap's own).
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("fullhouse: the runtime did not start: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match runtime.block_on(run(cli)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("fullhouse: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

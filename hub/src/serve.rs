@@ -4,10 +4,22 @@
 //! - A hub does not start on a clock that was replaced, nor on a schema that is not its own.
 //! - Without NATS the frames stay in this process, so only one hub may run on a database; with it, any number.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use anyhow::{Context, bail};
-use axum::extract::FromRef;
+use axum::{extract::FromRef, http::HeaderMap};
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric},
+    metrics::{counter::ConstCounter, gauge::ConstGauge},
+};
 use sqlx::{Connection, PgConnection, PgPool};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -15,9 +27,12 @@ use crate::{
     auth::Auth,
     clock,
     config::Config,
-    db, edge,
-    hold::{desk::Desks, sweeper},
+    db,
+    edge::{self, assets::Assets, envelope::careful_headers},
+    hold::{self, desk::Desks},
+    metrics::Metrics,
     seat_map::Boards,
+    watch,
 };
 
 /// What a hub consists of. Handlers take just the parts that they use.
@@ -25,8 +40,21 @@ use crate::{
 pub struct Hub {
     pub config: Arc<Config>,
     pub pool: PgPool,
+    pub metrics: Metrics,
     pub auth: Auth,
+    pub boards: Boards,
     pub desks: Desks,
+    /// What every answer tells a browser to be careful about.
+    pub careful_headers: Arc<HeaderMap>,
+    /// Cancelled when the hub is told to stop.
+    pub stop: CancellationToken,
+}
+
+impl Hub {
+    /// How long a request may take.
+    pub fn request_timeout(&self) -> Duration {
+        Duration::from_secs(self.config.http.request_timeout_s)
+    }
 }
 
 /// What this process does. All of it, unless roles are named one by one.
@@ -65,7 +93,6 @@ pub struct Running {
     /// Where it listens: the port that was free, if port 0 was asked for.
     pub addr: SocketAddr,
     pub hub: Hub,
-    stop: CancellationToken,
     tasks: TaskTracker,
     alone: Option<PgConnection>,
 }
@@ -83,25 +110,33 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
     let alone = claim_database(&pool, embedded).await?;
 
     let config = Arc::new(config);
+    let assets = Assets::load(&config.http.assets_dir)?;
+    let boards = Boards::default();
+    let desks = Desks::new(&config, pool.clone(), boards.clone());
     let hub = Hub {
+        metrics: Metrics::new(Numbers { pool: pool.clone(), desks: desks.clone() }),
         auth: Auth::new(pool.clone(), &config.auth),
-        desks: Desks::new(&config, pool.clone(), Boards::default()),
+        careful_headers: Arc::new(careful_headers(&config)?),
+        stop: CancellationToken::new(),
+        boards,
+        desks,
         pool,
         config,
     };
-    let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+    let (stop, tasks) = (&hub.stop, TaskTracker::new());
 
     let listener = edge::server::listen(&hub.config.http.listen).await?;
     let addr = listener.local_addr().context("the listening address")?;
-    tasks.spawn(edge::server::serve(listener, edge::router(&hub, roles), hub.config.clone(), stop.clone()));
+    tasks.spawn(edge::server::serve(listener, edge::router(&hub, roles, assets), hub.config.clone(), stop.clone()));
     if roles.workers {
         tasks.spawn(tidy_sessions(hub.auth.clone(), stop.clone()));
         let (sweeper, keep_h) = (hub.config.sweeper.clone(), hub.config.desk.request_age_max_h);
-        tasks.spawn(sweeper::run(sweeper, hub.pool.clone(), hub.desks.clone(), keep_h, stop.clone()));
+        tasks.spawn(hold::sweeper::run(sweeper, hub.pool.clone(), hub.desks.clone(), keep_h, stop.clone()));
+        tasks.spawn(watch::run(hub.pool.clone(), hub.metrics.clone(), stop.clone()));
     }
     tasks.close();
     tracing::info!(%addr, ?roles, "the hub has started");
-    Ok(Running { addr, hub, stop, tasks, alone: Some(alone) })
+    Ok(Running { addr, hub, tasks, alone: Some(alone) })
 }
 
 impl Running {
@@ -109,7 +144,7 @@ impl Running {
     /// Takes `http.stop_timeout_s` twice at most.
     pub async fn stop(mut self) {
         let patience = Duration::from_secs(self.hub.config.http.stop_timeout_s);
-        self.stop.cancel();
+        self.hub.stop.cancel();
         if tokio::time::timeout(patience, self.tasks.wait()).await.is_err() {
             tracing::warn!("some work did not end in time and is left behind");
         }
@@ -121,6 +156,39 @@ impl Running {
             let _ = alone.close().await; // the server lets go of the claim either way
         }
         tracing::info!("the hub has stopped");
+    }
+}
+
+/// What the parts of a hub say of themselves when somebody reads the metrics.
+struct Numbers {
+    pool: PgPool,
+    desks: Desks,
+}
+
+impl std::fmt::Debug for Numbers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Numbers")
+    }
+}
+
+impl Collector for Numbers {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> std::fmt::Result {
+        let mut gauge = |name, help, value: i64| {
+            let gauge = ConstGauge::new(value);
+            gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)
+        };
+        gauge("database_connections", "Connections open to PostgreSQL", self.pool.size().into())?;
+        gauge("database_connections_idle", "Connections that wait for work", self.pool.num_idle() as i64)?;
+        gauge("desk_waiting", "Requests that wait at all desks", self.desks.waiting() as i64)?;
+        let counts = self.desks.counts();
+        let mut counter = |name, help, value: &AtomicU64| {
+            let counter = ConstCounter::new(value.load(Ordering::Relaxed));
+            counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)
+        };
+        counter("desk_requests", "Requests that desks have decided", &counts.requests)?;
+        counter("desk_batches", "Transactions that decided them", &counts.batches)?;
+        counter("desk_batches_failed", "Batches that had to run singly", &counts.failed_batches)?;
+        counter("desk_busy_microseconds", "Time in those transactions", &counts.busy_us)
     }
 }
 

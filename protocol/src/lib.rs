@@ -10,3 +10,4 @@ pub mod track; // a copy of the map that follows the frames
 pub mod holds; // holding seats: what a client asks for, and what it is told
 pub mod orders; // orders, attempts to pay, tickets, in JSON
 pub mod box_office; // what a terminal asks of a hub
+pub mod account; // who signs up, in and out

@@ -19,7 +19,7 @@ use uuid::Uuid;
 pub use self::{
     account::{AccountError, NewAccount, add_operator},
     session::{SessionError, SignedIn},
-    terminal::{EnrolError, Till, enrol},
+    terminal::{EnrolError, Till, enrol, revoke},
 };
 use self::{attempts::Attempts, password::Passwords, session::Sessions};
 use crate::config;

@@ -48,6 +48,15 @@ pub async fn enrol(pool: &PgPool, name: &str, role: &str) -> Result<(Uuid, Token
     }
 }
 
+/// Refuses a terminal's token from now on. `false`: there is no such terminal, or it was revoked before.
+pub async fn revoke(pool: &PgPool, name: &str) -> sqlx::Result<bool> {
+    let written =
+        sqlx::query!("update terminal set revoked_at = clock_timestamp() where name = $1 and revoked_at is null", name)
+            .execute(pool)
+            .await?;
+    Ok(written.rows_affected() == 1)
+}
+
 impl Auth {
     /// The terminal of a token, unless it is unknown or revoked. Not remembered: revoking works at once.
     pub async fn till(&self, token: &str) -> sqlx::Result<Option<Till>> {

@@ -1,20 +1,89 @@
-//! The only code that knows HTTP.
+//! The only code that knows HTTP. Every address of the hub stands on this page.
 //!
 //! Handlers take just the parts of the hub that they use (`State<PgPool>`, `State<Rooms>`, …), and
 //! who may call them is in the extractors that they take.
 
 pub mod problem; // one table of errors
 pub mod extract; // who is asking, and for what
+pub mod accounts; // signing up, in and out
 pub mod holds; // holding seats
 pub mod orders; // a hold becomes an order
 pub mod box_office; // what terminals do
+pub mod assets; // the fan's page
+pub mod health; // alive, ready, numbers
+pub mod openapi; // the description, generated from what stands here
+pub mod csrf; // unsafe requests come from our own pages
+pub mod envelope; // what every answer gets
 pub mod server; // connections
 
-use axum::Router;
+use std::sync::Arc;
 
+use axum::{Router, extract::Request, http::header, middleware, response::IntoResponse, routing::get};
+use bytes::Bytes;
+use tower_http::compression::{
+    CompressionLayer, CompressionLevel,
+    predicate::{NotForContentType, Predicate, SizeAbove},
+};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use self::{
+    assets::Assets,
+    problem::{Code, Problem},
+};
 use crate::serve::{Hub, Roles};
 
-/// Every address of the hub.
-pub fn router(hub: &Hub, _roles: Roles) -> Router {
-    Router::new().with_state(hub.clone())
+/// The API: what a fan, a till and an operator can ask for.
+fn api() -> OpenApiRouter<Hub> {
+    OpenApiRouter::new().routes(routes!(accounts::sign_up)).routes(routes!(
+        accounts::current,
+        accounts::sign_in,
+        accounts::sign_out
+    ))
+}
+
+/// The live map, which a node may carry without the rest.
+fn push() -> OpenApiRouter<Hub> {
+    OpenApiRouter::new()
+}
+
+/// All of it, with its description.
+fn routes() -> OpenApiRouter<Hub> {
+    OpenApiRouter::with_openapi(openapi::frame()).merge(api()).merge(push())
+}
+
+/// The hub's service for the roles that it plays.
+pub fn router(hub: &Hub, roles: Roles, assets: Assets) -> Router {
+    let mut open: OpenApiRouter<Hub> = OpenApiRouter::new();
+    if roles.api {
+        open = open.merge(api());
+    }
+    if roles.push {
+        open = open.merge(push());
+    }
+    let description = Bytes::from(openapi::document());
+    let assets = Arc::new(if roles.api { assets } else { Assets::default() });
+    let compression = CompressionLayer::new()
+        .quality(CompressionLevel::Fastest) // what is asked for often is compressed once by whoever serves it
+        .compress_when(SizeAbove::new(1024).and(NotForContentType::IMAGES));
+    Router::from(open)
+        .route(
+            "/api/openapi.json",
+            get(move || async move {
+                ([(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "max-age=60")], description)
+            }),
+        )
+        .route("/healthz", get(health::alive))
+        .route("/readyz", get(health::ready))
+        .route("/metrics", get(health::metrics))
+        .fallback(move |request: Request| async move {
+            if request.uri().path().starts_with("/api") {
+                return Problem::new(Code::NotFound).into_response();
+            }
+            assets.answer(request.method(), request.uri().path(), request.headers())
+        })
+        .method_not_allowed_fallback(|| async { Problem::new(Code::MethodNotAllowed) })
+        .layer(middleware::from_fn_with_state(hub.clone(), csrf::same_origin))
+        .layer(compression)
+        .layer(middleware::from_fn_with_state(hub.clone(), envelope::envelope))
+        .with_state(hub.clone())
 }

@@ -86,11 +86,12 @@ pub struct Problem {
     code: Code,
     detail: Option<String>,
     extra: Map<String, Value>,
+    retry_after_s: u32,
 }
 
 impl Problem {
     pub fn new(code: Code) -> Self {
-        Self { code, detail: None, extra: Map::new() }
+        Self { code, detail: None, extra: Map::new(), retry_after_s: 1 }
     }
 
     pub fn code(&self) -> Code {
@@ -106,6 +107,12 @@ impl Problem {
     /// A member of its own, described with the code in `protocol/PROTOCOL.md`.
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.extra.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// When trying again makes sense, for the codes that say to try again.
+    pub fn retry_after_s(mut self, seconds: u32) -> Self {
+        self.retry_after_s = seconds;
         self
     }
 
@@ -148,7 +155,7 @@ impl IntoResponse for Problem {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if matches!(self.code.status(), StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            headers.insert(header::RETRY_AFTER, self.retry_after_s.into());
         }
         response
     }

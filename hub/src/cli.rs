@@ -1,0 +1,241 @@
+//! The command line: subcommands, and what each needs before its own module takes over.
+
+use std::{io::IsTerminal, path::PathBuf};
+
+use anyhow::{Context, bail};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::{
+    auth::{self, NewAccount},
+    config::Config,
+    db, edge,
+    serve::{self, Roles, StartOptions},
+    telemetry, watch,
+};
+
+/// Sells a concert hall in minutes and never sells a seat twice.
+#[derive(Parser)]
+#[command(name = "fullhouse", version, arg_required_else_help = true)]
+pub struct Cli {
+    /// A file that replaces single settings (the manual of all settings: `fullhouse settings`).
+    #[arg(long, global = true, env = "FULLHOUSE_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Logs for machines: a JSON object a line.
+    #[arg(long, global = true)]
+    log_json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a hub until SIGINT or SIGTERM.
+    Serve(Serve),
+    /// Bring the database's schema up to this binary's.
+    Migrate,
+    /// Enrol tills and kiosks.
+    #[command(subcommand)]
+    Terminal(Terminal),
+    /// Make operators.
+    #[command(subcommand)]
+    Operator(Operator),
+    /// Look for everything that must never be true; exit with 1 if something is.
+    Check,
+    /// Print the description of the API (OpenAPI).
+    Openapi,
+    /// Print every setting with its default, unit and reason.
+    Settings,
+}
+
+#[derive(Args)]
+struct Serve {
+    /// What this process does; all of it by default. Separate processes need NATS.
+    #[arg(long = "role", value_name = "ROLE")]
+    roles: Vec<Role>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Role {
+    Api,
+    Push,
+    Relay,
+    Workers,
+}
+
+#[derive(Subcommand)]
+enum Terminal {
+    /// Enrol a terminal and print its token, this once.
+    Add {
+        name: String,
+        #[arg(long)]
+        role: TerminalRole,
+    },
+    /// Refuse a terminal's token from now on.
+    Revoke { name: String },
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum TerminalRole {
+    Counter,
+    Kiosk,
+}
+
+#[derive(Subcommand)]
+enum Operator {
+    /// Make an operator, or an account one. The password is asked for, or read from standard input.
+    Add {
+        email: String,
+        /// Shown to colleagues.
+        #[arg(long, default_value = "Operator")]
+        name: String,
+    },
+}
+
+/// Does what was asked for. An error is the reason of a refusal.
+pub async fn run(cli: Cli) -> anyhow::Result<()> {
+    telemetry::init(cli.log_json);
+    let config = Config::load(cli.config.as_deref())?;
+    match cli.command {
+        Command::Serve(args) => run_hub(config, roles(&args.roles)).await,
+        Command::Migrate => {
+            db::migrate(&db::connect(&config.database).await?).await?;
+            println!("the schema is up to date");
+            Ok(())
+        }
+        Command::Terminal(Terminal::Add { name, role }) => add_terminal(&config, &name, role).await,
+        Command::Terminal(Terminal::Revoke { name }) => {
+            let pool = db::connect(&config.database).await?;
+            anyhow::ensure!(auth::revoke(&pool, &name).await?, "there is no terminal called {name} with a valid token");
+            println!("the token of {name} is refused from now on");
+            Ok(())
+        }
+        Command::Operator(Operator::Add { email, name }) => add_operator(&config, email, name).await,
+        Command::Check => check(&config).await,
+        Command::Openapi => {
+            print!("{}", edge::openapi::document());
+            Ok(())
+        }
+        Command::Settings => {
+            print!("{}", crate::config::DEFAULTS);
+            Ok(())
+        }
+    }
+}
+
+fn roles(named: &[Role]) -> Roles {
+    if named.is_empty() {
+        return Roles::ALL;
+    }
+    let mut roles = Roles::NONE;
+    for role in named {
+        match role {
+            Role::Api => roles.api = true,
+            Role::Push => roles.push = true,
+            Role::Relay => roles.relay = true,
+            Role::Workers => roles.workers = true,
+        }
+    }
+    roles
+}
+
+async fn run_hub(config: Config, roles: Roles) -> anyhow::Result<()> {
+    // Listened for before anything starts, so that a signal that comes early is not fatal half-way.
+    let mut stop = Stop::listen()?;
+    let hub = serve::start(config, StartOptions { roles, ..StartOptions::default() }).await?;
+    stop.asked().await;
+    tracing::info!("stopping; a second signal stops at once");
+    tokio::select! {
+        () = hub.stop() => Ok(()),
+        () = stop.asked() => bail!("stopped at once, by a second signal"),
+    }
+}
+
+/// SIGINT and SIGTERM.
+pub struct Stop {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Stop {
+    /// From now on the signals no longer end the process by themselves.
+    pub fn listen() -> anyhow::Result<Self> {
+        let on = |kind| signal(kind).context("listening for signals");
+        Ok(Self { interrupt: on(SignalKind::interrupt())?, terminate: on(SignalKind::terminate())? })
+    }
+
+    /// Waits for one of them.
+    pub async fn asked(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+async fn add_terminal(config: &Config, name: &str, role: TerminalRole) -> anyhow::Result<()> {
+    let pool = db::connect(&config.database).await?;
+    let role = match role {
+        TerminalRole::Counter => "counter",
+        TerminalRole::Kiosk => "kiosk",
+    };
+    let (_, token) = auth::enrol(&pool, name, role).await?;
+    eprintln!("{name} is enrolled. This is its token; it is kept nowhere and can't be shown again:");
+    println!("{}", token.reveal());
+    Ok(())
+}
+
+async fn add_operator(config: &Config, email: String, name: String) -> anyhow::Result<()> {
+    let password = read_password()?;
+    let pool = db::connect(&config.database).await?;
+    let account =
+        auth::add_operator(&pool, NewAccount { email, name, password }, config.auth.password_length_min).await?;
+    println!("{} is an operator", account.email);
+    Ok(())
+}
+
+/// From `FULLHOUSE_PASSWORD`, or asked for without echo, or the first line of standard input.
+fn read_password() -> anyhow::Result<String> {
+    if let Ok(password) = std::env::var("FULLHOUSE_PASSWORD") {
+        return Ok(password);
+    }
+    if std::io::stdin().is_terminal() {
+        let password = rpassword::prompt_password("Password: ").context("reading the password")?;
+        anyhow::ensure!(password == rpassword::prompt_password("Again: ")?, "the two passwords differ");
+        return Ok(password);
+    }
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).context("reading the password from standard input")?;
+    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+async fn check(config: &Config) -> anyhow::Result<()> {
+    let pool = db::connect(&config.database).await?;
+    db::check_schema(&pool).await?;
+    let violations = watch::check(&pool).await?;
+    for v in &violations {
+        let event = v.event_id.map_or_else(String::new, |id| format!(" of event {id}"));
+        eprintln!("{}: {}{event}", v.invariant, v.what);
+    }
+    anyhow::ensure!(violations.is_empty(), "{} violations of what must always be true", violations.len());
+    println!("{} invariants hold", watch::INVARIANTS.len());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn roles_are_all_or_those_named() {
+        assert_eq!(roles(&[]), Roles::ALL);
+        assert_eq!(roles(&[Role::Push, Role::Relay]), Roles { push: true, relay: true, ..Roles::NONE });
+    }
+}

@@ -1,0 +1,106 @@
+//! Signing up, in and out.
+
+use axum::{
+    Json,
+    extract::State,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use fullhouse_protocol::account::{self as wire, CurrentSession, Session, SignIn, SignUp};
+
+use super::{
+    extract::{Address, Body, SESSION_COOKIE, SignedIn, session_token},
+    problem::{Code, Problem},
+};
+use crate::{
+    auth::{Account, AccountError, Auth, NewAccount, Token},
+    serve::Hub,
+};
+
+/// Makes an account and signs it in.
+#[utoipa::path(
+    post, path = "/api/accounts", tag = "accounts", request_body = SignUp,
+    responses((status = CREATED, body = Session, headers(("Set-Cookie" = String, description = "`fh_session`"))))
+)]
+pub async fn sign_up(
+    State(hub): State<Hub>,
+    Address(address): Address,
+    headers: HeaderMap,
+    Body(new): Body<SignUp>,
+) -> Result<Response, Problem> {
+    let new = NewAccount { email: new.email, name: new.name, password: new.password };
+    let account = hub.auth.sign_up(new, &address).await?;
+    welcome(&hub, &headers, StatusCode::CREATED, account).await
+}
+
+/// Signs in. The answer to an unknown address and to a wrong password is the same, and takes as long.
+#[utoipa::path(
+    post, path = "/api/session", tag = "accounts", request_body = SignIn,
+    responses((status = OK, body = Session, headers(("Set-Cookie" = String, description = "`fh_session`"))))
+)]
+pub async fn sign_in(
+    State(hub): State<Hub>,
+    Address(address): Address,
+    headers: HeaderMap,
+    Body(given): Body<SignIn>,
+) -> Result<Response, Problem> {
+    let account = hub.auth.sign_in(&given.email, given.password, &address).await?;
+    welcome(&hub, &headers, StatusCode::OK, account).await
+}
+
+/// Signs out. The session is refused here at once, and within `auth.session_cache_s` by every other node.
+#[utoipa::path(delete, path = "/api/session", tag = "accounts", responses((status = NO_CONTENT)))]
+pub async fn sign_out(State(hub): State<Hub>, headers: HeaderMap) -> Result<Response, Problem> {
+    if let Some(token) = session_token(&headers) {
+        hub.auth.end_session(token).await?;
+    }
+    Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie(&hub, "", 0)?)]).into_response())
+}
+
+/// Who is signed in, if anybody.
+#[utoipa::path(get, path = "/api/session", tag = "accounts", responses((status = OK, body = CurrentSession)))]
+pub async fn current(somebody: Option<SignedIn>) -> Json<CurrentSession> {
+    let account = somebody.map(|s| wire::Account {
+        id: s.account_id,
+        email: s.email,
+        name: s.name,
+        role: s.role.name().to_owned(),
+    });
+    Json(CurrentSession { account })
+}
+
+/// Opens a session. One that this browser still had ends: whoever sat there before is signed out.
+async fn welcome(hub: &Hub, headers: &HeaderMap, status: StatusCode, account: Account) -> Result<Response, Problem> {
+    if let Some(former) = session_token(headers) {
+        hub.auth.end_session(former).await?;
+    }
+    let token: Token = Auth::open_session(&hub.auth, &account).await?;
+    let cookie = cookie(hub, token.reveal(), hub.config.auth.session_ttl_s)?;
+    let role = account.role.name().to_owned();
+    let account = wire::Account { id: account.id, email: account.email, name: account.name, role };
+    Ok((status, [(header::SET_COOKIE, cookie)], Json(Session { account })).into_response())
+}
+
+fn cookie(hub: &Hub, token: &str, age_s: i64) -> Result<HeaderValue, Problem> {
+    let secure = if hub.config.http.public_url.starts_with("https://") { "; Secure" } else { "" };
+    let cookie = format!("{SESSION_COOKIE}={token}; HttpOnly; SameSite=Lax; Path=/; Max-Age={age_s}{secure}");
+    HeaderValue::from_str(&cookie).map_err(Problem::internal)
+}
+
+impl From<AccountError> for Problem {
+    fn from(error: AccountError) -> Self {
+        match error {
+            AccountError::Invalid { field, sentence } => {
+                Problem::new(Code::AccountInvalid).detail(sentence).with("field", field)
+            }
+            AccountError::EmailTaken => Code::EmailTaken.into(),
+            AccountError::CredentialsWrong => Code::CredentialsWrong.into(),
+            AccountError::TooManyTries => Problem::new(Code::TooManyRequests)
+                .detail("Too many tries to sign in. Wait a few minutes.")
+                .retry_after_s(60),
+            AccountError::Busy => Code::Busy.into(),
+            AccountError::Hash(e) => Problem::internal(e),
+            AccountError::Database(e) => e.into(),
+        }
+    }
+}

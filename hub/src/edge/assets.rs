@@ -1,0 +1,194 @@
+//! The fan's page, from memory: read once at the start, compressed once, never looked up on the disk
+//! again, so that no request can name a file that is not the page's.
+
+use std::{collections::HashMap, io::Write, path::Path};
+
+use anyhow::Context;
+use axum::{
+    body::Body,
+    http::{HeaderMap, Method, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use flate2::{Compression, write::GzEncoder};
+use sha2::{Digest, Sha256};
+
+use super::problem::{Code, Problem};
+
+const BYTES_MAX: u64 = 64 << 20;
+/// What the build names after its content never changes.
+const HASHED: &str = "/assets/";
+/// Paths of the page's own router; each is answered with the page.
+const PAGES: [&str; 3] = ["/events", "/orders", "/signin"];
+
+struct File {
+    kind: &'static str,
+    etag: String,
+    plain: Bytes,
+    /// Left out where it would not be smaller.
+    gzip: Option<Bytes>,
+}
+
+/// The built page; empty where only the API is served.
+#[derive(Default)]
+pub struct Assets {
+    files: HashMap<String, File>,
+}
+
+impl Assets {
+    /// Reads a folder. Empty: no page.
+    pub fn load(folder: &str) -> anyhow::Result<Self> {
+        let mut assets = Self::default();
+        if folder.is_empty() {
+            return Ok(assets);
+        }
+        let root = Path::new(folder);
+        let mut left = BYTES_MAX;
+        assets.read(root, root, &mut left).with_context(|| format!("http.assets_dir {folder}"))?;
+        anyhow::ensure!(assets.files.contains_key("/index.html"), "http.assets_dir {folder} has no index.html");
+        Ok(assets)
+    }
+
+    fn read(&mut self, root: &Path, folder: &Path, left: &mut u64) -> anyhow::Result<()> {
+        for entry in std::fs::read_dir(folder)? {
+            let path = entry?.path();
+            let metadata = std::fs::metadata(&path)?;
+            if metadata.is_dir() {
+                self.read(root, &path, left)?;
+                continue;
+            }
+            *left = left.checked_sub(metadata.len()).context("more than 64 MiB: this is not a built page")?;
+            let name = path.strip_prefix(root)?.to_str().context("a file name that is not UTF-8")?;
+            let plain = Bytes::from(std::fs::read(&path)?);
+            let etag = format!("\"{}\"", hex(&Sha256::digest(&plain)[..12]));
+            let gzip = compress(&plain)?;
+            self.files.insert(format!("/{name}"), File { kind: kind(name), etag, plain, gzip });
+        }
+        Ok(())
+    }
+
+    /// What a browser gets at a path that is not the API's.
+    pub fn answer(&self, method: &Method, path: &str, headers: &HeaderMap) -> Response {
+        if !matches!(*method, Method::GET | Method::HEAD) {
+            return Problem::new(Code::MethodNotAllowed).into_response();
+        }
+        let is_page = path == "/"
+            || PAGES.iter().any(|p| path.strip_prefix(p).is_some_and(|r| r.is_empty() || r.starts_with('/')));
+        let name = if is_page { "/index.html" } else { path };
+        let Some(file) = self.files.get(name) else { return Problem::new(Code::NotFound).into_response() };
+        let cache = if name.starts_with(HASHED) { "public, max-age=31536000, immutable" } else { "no-cache" };
+        let about =
+            [(header::ETAG, file.etag.as_str()), (header::CACHE_CONTROL, cache), (header::VARY, "accept-encoding")];
+        let known = headers.get(header::IF_NONE_MATCH).and_then(|v| v.to_str().ok()).unwrap_or("");
+        if known.split(',').any(|tag| tag.trim().trim_start_matches("W/") == file.etag) {
+            return (StatusCode::NOT_MODIFIED, about).into_response();
+        }
+        let mut response = (about, [(header::CONTENT_TYPE, file.kind)]).into_response();
+        let body = match &file.gzip {
+            Some(gzip) if accepts_gzip(headers) => {
+                response.headers_mut().insert(header::CONTENT_ENCODING, header::HeaderValue::from_static("gzip"));
+                gzip
+            }
+            _ => &file.plain,
+        };
+        response.headers_mut().insert(header::CONTENT_LENGTH, body.len().into());
+        if method == Method::GET {
+            *response.body_mut() = Body::from(body.clone());
+        }
+        response
+    }
+}
+
+fn accepts_gzip(headers: &HeaderMap) -> bool {
+    headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|v| v.to_str().ok()).flat_map(|v| v.split(',')).any(
+        |coding| {
+            let (name, quality) = coding.split_once(';').unwrap_or((coding, ""));
+            name.trim().eq_ignore_ascii_case("gzip")
+                && !matches!(quality.replace(' ', "").as_str(), "q=0" | "q=0.0" | "q=0.00" | "q=0.000")
+        },
+    )
+}
+
+fn compress(plain: &Bytes) -> std::io::Result<Option<Bytes>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(plain)?;
+    let gzip = encoder.finish()?;
+    Ok((gzip.len() < plain.len() / 10 * 9).then(|| gzip.into()))
+}
+
+fn kind(name: &str) -> &'static str {
+    match name.rsplit_once('.').map_or("", |(_, extension)| extension) {
+        "html" => "text/html; charset=utf-8",
+        "js" | "mjs" => "text/javascript; charset=utf-8",
+        "css" => "text/css; charset=utf-8",
+        "json" | "map" => "application/json",
+        "webmanifest" => "application/manifest+json",
+        "svg" => "image/svg+xml",
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "webp" => "image/webp",
+        "ico" => "image/x-icon",
+        "woff2" => "font/woff2",
+        "txt" => "text/plain; charset=utf-8",
+        _ => "application/octet-stream",
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page() -> Assets {
+        let folder = std::env::temp_dir().join(format!("fullhouse-assets-{}", uuid::Uuid::now_v7()));
+        std::fs::create_dir_all(folder.join("assets")).unwrap();
+        std::fs::write(folder.join("index.html"), "<!doctype html>".repeat(50)).unwrap();
+        std::fs::write(folder.join("assets/app-1a2b.js"), "let a = 1;\n".repeat(50)).unwrap();
+        let assets = Assets::load(folder.to_str().unwrap()).unwrap();
+        std::fs::remove_dir_all(folder).unwrap();
+        assets
+    }
+
+    fn header(response: &Response, name: header::HeaderName) -> &str {
+        response.headers().get(name).map_or("", |v| v.to_str().unwrap())
+    }
+
+    #[test]
+    fn the_page_answers_for_its_own_paths_and_nothing_else_does() {
+        let assets = page();
+        let get = |path| assets.answer(&Method::GET, path, &HeaderMap::new());
+        for path in ["/", "/events/3", "/events/spring-gala", "/orders", "/orders/1", "/signin", "/index.html"] {
+            assert_eq!(
+                (get(path).status(), header(&get(path), header::CACHE_CONTROL)),
+                (StatusCode::OK, "no-cache"),
+                "{path}"
+            );
+        }
+        for path in ["/eventsx", "/assets/../index.html", "/../../etc/passwd", "/assets/", "/x.js"] {
+            assert_eq!(get(path).status(), StatusCode::NOT_FOUND, "{path}");
+        }
+        assert_eq!(assets.answer(&Method::POST, "/", &HeaderMap::new()).status(), StatusCode::METHOD_NOT_ALLOWED);
+        assert_eq!(
+            Assets::load("").unwrap().answer(&Method::GET, "/", &HeaderMap::new()).status(),
+            StatusCode::NOT_FOUND
+        );
+    }
+
+    #[test]
+    fn hashed_files_are_immutable_compressed_and_known_again() {
+        let assets = page();
+        let mut asked = HeaderMap::new();
+        asked.insert(header::ACCEPT_ENCODING, "br, gzip;q=0.8".parse().unwrap());
+        let response = assets.answer(&Method::GET, "/assets/app-1a2b.js", &asked);
+        assert!(header(&response, header::CACHE_CONTROL).contains("immutable"));
+        assert_eq!(header(&response, header::CONTENT_ENCODING), "gzip");
+        asked.insert(header::IF_NONE_MATCH, header(&response, header::ETAG).parse().unwrap());
+        assert_eq!(assets.answer(&Method::GET, "/assets/app-1a2b.js", &asked).status(), StatusCode::NOT_MODIFIED);
+        asked.insert(header::ACCEPT_ENCODING, "gzip;q=0".parse().unwrap());
+        asked.remove(header::IF_NONE_MATCH);
+        assert_eq!(header(&assets.answer(&Method::HEAD, "/assets/app-1a2b.js", &asked), header::CONTENT_ENCODING), "");
+    }
+}

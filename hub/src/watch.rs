@@ -1,0 +1,210 @@
+//! What must never be true, looked for all the time.
+//!
+//! The constraints of the schema say most of this already; here it is said again in other words, over
+//! several tables, so that a mistake in one place is found by the other. A violation is never
+//! repaired by itself: an engineer reads the runbook.
+//!
+//! Deliberately absent: whether every change had its outbox row. A row is gone once it is published;
+//! the relay compares what it published with the database instead.
+
+use std::time::Duration;
+
+use chrono::Utc;
+use sqlx::{PgConnection, PgPool};
+use tokio_util::sync::CancellationToken;
+
+use crate::metrics::Metrics;
+
+const INTERVAL: Duration = Duration::from_secs(60);
+/// Enough to see what is wrong; the count stops here too.
+const EXAMPLES_MAX: i64 = 100;
+
+/// Something that is true and must not be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// The name of the invariant: stable, it labels the metric and heads the runbook.
+    pub invariant: &'static str,
+    pub event_id: Option<i64>,
+    /// Which seat, order or hold, and what it says.
+    pub what: String,
+}
+
+struct Found {
+    event_id: Option<i64>,
+    what: String,
+}
+
+/// Each invariant is one statement, which finds what breaks it. `$1` bounds what it returns.
+macro_rules! invariants {
+    ($($(#[doc = $doc:literal])* $name:ident: $sql:literal;)*) => {
+        /// The names of all invariants.
+        pub const INVARIANTS: &[&str] = &[$(stringify!($name)),*];
+
+        async fn look(db: &mut PgConnection) -> sqlx::Result<Vec<Violation>> {
+            let mut violations = Vec::new();
+            $(
+                let found = sqlx::query_as!(Found, $sql, EXAMPLES_MAX).fetch_all(&mut *db).await?;
+                violations.extend(found.into_iter().map(|f| Violation {
+                    invariant: stringify!($name),
+                    event_id: f.event_id,
+                    what: f.what,
+                }));
+            )*
+            Ok(violations)
+        }
+    };
+}
+
+invariants! {
+    /// A held seat is named by the live hold that it names, until the same time.
+    seat_without_hold: r#"
+        select s.event_id as "event_id?", format('seat %s is held by %s', s.seat_no, s.hold_id) as "what!"
+        from event_seat s left join hold h on h.id = s.hold_id
+        where s.status = 1
+          and (h.id is null or h.state <> 'live' or h.event_id <> s.event_id or h.held_until <> s.held_until
+               or not s.seat_no = any (h.seat_nos))
+        limit $1"#;
+
+    /// The seats of a hold that has not run out all carry it. (One that ran out may have lost some.)
+    hold_without_seat: r#"
+        select h.event_id as "event_id?", format('hold %s does not have seat %s', h.id, n) as "what!"
+        from hold h cross join unnest(h.seat_nos) n
+             left join event_seat s on s.event_id = h.event_id and s.seat_no = n
+        where h.state = 'live' and h.held_until > db_clock() and s.hold_id is distinct from h.id
+        limit $1"#;
+
+    /// A seat is in one hold that has not run out, at most.
+    seat_in_two_holds: r#"
+        select h.event_id as "event_id?", format('seat %s is in %s holds', n, count(*)) as "what!"
+        from hold h cross join unnest(h.seat_nos) n
+        where h.state = 'live' and h.held_until > db_clock()
+        group by h.event_id, n having count(*) > 1
+        limit $1"#;
+
+    /// A sold seat is on a sold line of the order that it names, and that order is confirmed.
+    seat_without_sale: r#"
+        select s.event_id as "event_id?", format('seat %s is sold to order %s', s.seat_no, s.order_id) as "what!"
+        from event_seat s
+        where s.status = 2
+          and not exists (
+              select from order_line l join "order" o on o.id = l.order_id
+              where l.order_id = s.order_id and l.event_id = s.event_id and l.seat_no = s.seat_no
+                and l.state = 'sold' and o.state in ('confirmed', 'payment_due'))
+        limit $1"#;
+
+    /// A sold line has its seat.
+    sale_without_seat: r#"
+        select l.event_id as "event_id?", format('order %s does not have seat %s', l.order_id, l.seat_no) as "what!"
+        from order_line l left join event_seat s on s.event_id = l.event_id and s.seat_no = l.seat_no
+        where l.state = 'sold' and l.seat_no is not null
+          and (s.status is distinct from 2 or s.order_id is distinct from l.order_id)
+        limit $1"#;
+
+    /// No buyer has more than the event's limit, held and bought. A walk-in customer is a buyer too.
+    limit_exceeded: r#"
+        select e.id as "event_id?", format('buyer %s has %s seats of %s', t.buyer_id, sum(t.seats), e.seat_limit) as "what!"
+        from (
+            select event_id, buyer_id, cardinality(seat_nos) as seats
+            from hold where state = 'live' and held_until > db_clock()
+            union all
+            select o.event_id, o.buyer_id, 1
+            from order_line l join "order" o on o.id = l.order_id
+            where l.state = 'sold' and l.seat_no is not null
+        ) t join event e on e.id = t.event_id
+        group by e.id, t.buyer_id, e.seat_limit having sum(t.seats) > e.seat_limit
+        limit $1"#;
+
+    /// An order's total is the sum of its lines.
+    total_mismatch: r#"
+        select o.event_id as "event_id?", format('order %s says %s, its lines %s', o.id, o.total_minor, sum(l.amount_minor)) as "what!"
+        from "order" o join order_line l on l.order_id = o.id and l.state <> 'void'
+        where o.state in ('open', 'confirmed', 'payment_due')
+        group by o.id having sum(l.amount_minor) <> o.total_minor
+        limit $1"#;
+
+    /// What pays for a confirmed order is its total: cash and comps as they stand, cards once they are authorised.
+    confirmed_without_money: r#"
+        select o.event_id as "event_id?", format('order %s of %s is paid with %s', o.id, o.total_minor, coalesce(sum(t.amount_minor), 0)) as "what!"
+        from "order" o
+             left join tender t on t.order_id = o.id
+                  and (t.kind <> 'card' or exists (
+                      select from attempt a where a.tender_id = t.id
+                        and a.state in ('authorised', 'capture_pending', 'capture_unknown', 'captured')))
+        where o.state = 'confirmed'
+        group by o.id having coalesce(sum(t.amount_minor), 0) <> o.total_minor
+        limit $1"#;
+
+    /// Captured money is an order's, or on its way back. (A refund that is under way has its own state.)
+    money_without_order: r#"
+        select o.event_id as "event_id?", format('attempt %s captured for order %s, which is %s', a.id, o.id, o.state) as "what!"
+        from attempt a join "order" o on o.id = a.order_id
+        where a.state in ('capture_pending', 'capture_unknown', 'captured') and o.state <> 'confirmed'
+        limit $1"#;
+
+    /// A hold is frozen only by an attempt that lives.
+    frozen_without_attempt: r#"
+        select h.event_id as "event_id?", format('hold %s is frozen by attempt %s', h.id, h.attempt_id) as "what!"
+        from hold h left join attempt a on a.id = h.attempt_id
+        where h.state = 'live' and h.attempt_id is not null
+          and (a.id is null or a.state in ('declined', 'voided', 'captured', 'capture_failed', 'refunded', 'refund_failed'))
+        limit $1"#;
+
+    /// A hold that was bought has its order.
+    bought_without_order: r#"
+        select h.event_id as "event_id?", format('hold %s was bought by nobody', h.id) as "what!"
+        from hold h
+        where h.state = 'bought'
+          and not exists (select from "order" o where o.hold_id = h.id and o.confirmed_at is not null)
+        limit $1"#;
+
+    /// A ticket that is not void is for a seat that was sold.
+    ticket_without_sale: r#"
+        select t.event_id as "event_id?", format('ticket %s for seat %s of order %s', t.id, t.seat_no, t.order_id) as "what!"
+        from ticket t
+        where t.state <> 'void'
+          and not exists (
+              select from order_line l
+              where l.order_id = t.order_id and l.event_id = t.event_id and l.seat_no = t.seat_no and l.state = 'sold')
+        limit $1"#;
+
+    /// Every seat of a confirmed order has its ticket.
+    sale_without_ticket: r#"
+        select l.event_id as "event_id?", format('seat %s of order %s has no ticket', l.seat_no, l.order_id) as "what!"
+        from order_line l join "order" o on o.id = l.order_id
+        where l.state = 'sold' and l.seat_no is not null and o.state = 'confirmed'
+          and not exists (
+              select from ticket t
+              where t.order_id = l.order_id and t.seat_no = l.seat_no and t.state <> 'void')
+        limit $1"#;
+}
+
+/// Looks for everything that must never be true, in one snapshot of the database.
+pub async fn check(pool: &PgPool) -> sqlx::Result<Vec<Violation>> {
+    let mut tx = pool.begin().await?;
+    // One snapshot: otherwise a sale between two statements would look like half of one.
+    sqlx::query!("set transaction isolation level repeatable read, read only").execute(&mut *tx).await?;
+    let violations = look(&mut tx).await?;
+    tx.rollback().await?;
+    Ok(violations)
+}
+
+/// Checks once a minute, until `stop`. Every node may do this: it reads only.
+pub async fn run(pool: PgPool, metrics: Metrics, stop: CancellationToken) {
+    let mut tick = tokio::time::interval(INTERVAL);
+    while stop.run_until_cancelled(tick.tick()).await.is_some() {
+        match check(&pool).await {
+            Ok(violations) => report(&violations, &metrics),
+            Err(error) => tracing::warn!(%error, "the invariants could not be checked"),
+        }
+    }
+}
+
+fn report(violations: &[Violation], metrics: &Metrics) {
+    for name in INVARIANTS {
+        metrics.set_violations(name, violations.iter().filter(|v| v.invariant == *name).count());
+    }
+    metrics.checked_at.set(Utc::now().timestamp());
+    for v in violations {
+        tracing::error!(invariant = v.invariant, event.id = v.event_id, what = v.what, "an invariant is broken");
+    }
+}

@@ -1,0 +1,48 @@
+//! Accounts and sessions, as JSON.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// Body of `POST /api/accounts`.
+#[derive(Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SignUp {
+    /// Trimmed and lowercased before it is stored.
+    pub email: String,
+    pub name: String,
+    /// `auth.password_length_min` characters or more, 512 bytes at most.
+    #[schema(format = Password)]
+    pub password: String,
+}
+
+/// Body of `POST /api/session`.
+#[derive(Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SignIn {
+    pub email: String,
+    #[schema(format = Password)]
+    pub password: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Account {
+    pub id: Uuid,
+    pub email: String,
+    pub name: String,
+    /// `fan` or `operator`.
+    pub role: String,
+}
+
+/// Who is signed in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Session {
+    pub account: Account,
+}
+
+/// Who is signed in, if anybody.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CurrentSession {
+    #[schema(required)]
+    pub account: Option<Account>,
+}
