@@ -34,11 +34,20 @@ use crate::serve::{Hub, Roles};
 
 /// The API: what a fan, a till and an operator can ask for.
 fn api() -> OpenApiRouter<Hub> {
-    OpenApiRouter::new().routes(routes!(accounts::sign_up)).routes(routes!(
-        accounts::current,
-        accounts::sign_in,
-        accounts::sign_out
-    ))
+    OpenApiRouter::new()
+        .routes(routes!(accounts::sign_up))
+        .routes(routes!(accounts::current, accounts::sign_in, accounts::sign_out))
+        .routes(routes!(holds::mine, holds::place))
+        .routes(routes!(holds::release_all))
+        .routes(routes!(holds::release_some))
+        .routes(routes!(orders::check_out))
+        .routes(routes!(orders::list))
+        .routes(routes!(orders::one))
+        .routes(routes!(box_office::place))
+        .routes(routes!(box_office::release))
+        .routes(routes!(box_office::sell))
+        .routes(routes!(box_office::block))
+        .routes(routes!(box_office::unblock))
 }
 
 /// The live map, which a node may carry without the rest.
