@@ -1,3 +1,5 @@
 //! Every integration test, in one binary: the run's PostgreSQL is started once.
 
 mod harness; // the ground under the others
+mod accounts; // who may act
+mod edge; // what every address does alike
