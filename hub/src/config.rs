@@ -58,7 +58,7 @@ section!(Desk {
     request_age_max_h: i32
 });
 section!(Sweeper { tick_ms: u64, batch_holds_max: i64 });
-section!(Relay { tick_ms: u64, rows_max: i64, keyframe_interval_s: u64, compare_interval_s: u64 });
+section!(Relay { tick_ms: u64, rows_max: i64, frames_max: usize, keyframe_interval_s: u64, compare_interval_s: u64 });
 section!(Push {
     ring_s: u64,
     ring_frames_max: usize,

@@ -15,6 +15,7 @@ pub mod telemetry; // logs
 pub mod metrics; // numbers
 pub mod clock; // the database's clock, and local time
 pub mod db; // connections, the event's lock, writes that nobody can abort
+pub mod feed; // how frames travel: in the process, or over NATS
 pub mod auth; // accounts, passwords, sessions, terminals: who may act
 
 // The journey

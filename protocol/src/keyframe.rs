@@ -8,6 +8,7 @@ use bytes::{BufMut, Bytes};
 use crate::{
     frames::{FrameError, HEADER_BYTES, Head, KEYFRAME, decode_header, exactly, header, u32_at, u64_at},
     seat::Status,
+    track::Track,
 };
 
 const SEAT_BYTES: usize = 13;
@@ -83,6 +84,34 @@ impl KeyframePart {
     }
 }
 
+/// Puts the parts of a keyframe together. Parts of one keyframe follow one another.
+#[derive(Debug, Default)]
+pub struct Assembly {
+    head: Option<Head>,
+    statuses: Vec<Status>,
+}
+
+impl Assembly {
+    /// The whole map, once the last part is in. A part that does not follow on the one before
+    /// throws away what was there; what begins in the middle is never whole.
+    pub fn add(&mut self, part: &KeyframePart) -> Option<Track> {
+        if part.first == 0 {
+            self.head = Some(part.head);
+            self.statuses.clear();
+        } else if self.head != Some(part.head) || self.statuses.len() != part.first as usize {
+            self.head = None;
+            self.statuses.clear();
+            return None;
+        }
+        self.statuses.extend(part.seats.iter().map(|seat| seat.status));
+        if !part.is_last() {
+            return None;
+        }
+        self.head = None;
+        Some(Track::new(part.head, self.statuses.drain(..).collect()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -108,6 +137,17 @@ mod tests {
             };
             let parts = KeyframePart::split(head, &seats, bytes_max);
             let mut back = Vec::new();
+            let mut assembly = Assembly::default();
+            for part in parts.iter().chain(&parts) {
+                let whole = assembly.add(part);
+                prop_assert_eq!(whole.is_some(), part.is_last());
+                if let Some(track) = whole {
+                    prop_assert!(track.statuses.iter().eq(seats.iter().map(|seat| seat.status)));
+                }
+            }
+            for part in parts.iter().skip(1) {
+                prop_assert_eq!(assembly.add(part), None, "without its first part it is never whole");
+            }
             for (i, part) in parts.iter().enumerate() {
                 let bytes = part.encode();
                 prop_assert!(bytes.len() <= bytes_max.max(HEADER_BYTES + FIRST_BYTES + SEAT_BYTES));

@@ -5,6 +5,9 @@
 //! - A row is deleted once the bus has acknowledged what it became, and not before. There is no
 //!   cursor over the rows: one that commits late is found like any other.
 
+mod published; // what was published, and the frames that follow from what is learnt
+pub mod relay; // one leads: reads, publishes, deletes
+
 use chrono::{DateTime, Utc};
 use fullhouse_protocol::seat::Status;
 use sqlx::PgConnection;
