@@ -1,6 +1,6 @@
 //! A database a test, copied from a migrated template, and what must be true when the test ends.
 
-use fullhouse::config::Secret;
+use fullhouse::{config::Secret, watch};
 use sqlx::PgPool;
 
 use crate::{clock::Clock, eventually, proxy::Proxy, run::run};
@@ -55,8 +55,31 @@ impl Database {
     /// Nothing may be left over; then the database goes. Called last by every test.
     pub async fn finish(self) {
         self.no_transaction_is_left_open().await;
+        self.no_invariant_is_broken().await;
         self.pool.close().await;
         run().await.drop_database(&self.name).await.expect("the test's database goes");
+    }
+
+    /// What the watch looks for is not there.
+    #[track_caller]
+    pub fn no_invariant_is_broken(&self) -> impl Future<Output = ()> {
+        let caller = std::panic::Location::caller();
+        async move {
+            let violations = watch::check(&self.pool).await.expect("the test's database answers");
+            assert!(violations.is_empty(), "{caller}: {violations:#?}");
+        }
+    }
+
+    /// Every change has reached the bus. Only where a relay runs.
+    pub async fn outbox_is_drained(&self) {
+        eventually("the outbox is empty", || async {
+            let rows: i64 = sqlx::query_scalar("select count(*) from outbox")
+                .fetch_one(&self.pool)
+                .await
+                .expect("the test's database answers");
+            (rows == 0).then_some(())
+        })
+        .await;
     }
 
     /// No session of this database sits in a transaction that nobody drives.

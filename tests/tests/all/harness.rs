@@ -3,8 +3,20 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use fullhouse::embedded_postgres::{EmbeddedPostgres, Options};
-use fullhouse_tests::{HUNG, database::Database, nats::Nats, proxy::Proxy, run::run};
+use fullhouse::{
+    child::Spec,
+    embedded_postgres::{EmbeddedPostgres, Options},
+};
+use fullhouse_tests::{
+    HUNG,
+    binary::{self, Binary},
+    database::Database,
+    fan::{self, Fan, PASSWORD},
+    hub::Hub,
+    nats::Nats,
+    proxy::Proxy,
+    run::run,
+};
 use futures_util::StreamExt;
 use sqlx::{Connection, PgConnection, PgPool};
 
@@ -60,6 +72,39 @@ async fn the_wire_can_be_cut_stalled_and_mended() {
     proxy.mend();
     let mut db = PgConnection::connect(url.reveal()).await.unwrap();
     sqlx::query("select 3").execute(&mut db).await.unwrap();
+    database.finish().await;
+}
+
+#[tokio::test]
+async fn a_hub_here_and_the_real_binary_answer_the_same_fan() {
+    let database = Database::new().await;
+    let hub = Hub::start(database.config().await).await;
+    let fan = Fan::sign_up(&hub.url()).await;
+    assert_eq!(fan.get("/api/session").await.ok()["account"]["email"], fan.email.as_str());
+    let prepared = fan::many(&database, &hub.url(), 2).await;
+    assert_eq!(prepared[1].get("/api/session").await.ok()["account"]["email"], prepared[1].email.as_str());
+    hub.stop().await;
+
+    let binary = Binary::serve(&database.config().await, &[]).await;
+    assert_eq!(fan.at(binary.url()).get("/api/session").await.ok()["account"]["email"], fan.email.as_str());
+    binary.kill().await;
+    let again = Binary::serve(&database.config().await, &[]).await;
+    assert_eq!(Fan::sign_in(again.url(), &fan.email, PASSWORD).await.get("/api/session").await.status, 200);
+    again.stop().await;
+    database.finish().await;
+}
+
+#[tokio::test]
+async fn the_real_binary_refuses_a_clock_that_was_replaced() {
+    let (database, _clock) = Database::with_clock().await;
+    let refused = Spec::new(binary::path())
+        .arg("serve")
+        .env("FULLHOUSE__DATABASE__URL", database.url().await)
+        .env("FULLHOUSE__HTTP__LISTEN", "127.0.0.1:0")
+        .spawn()
+        .unwrap();
+    let status = tokio::task::spawn_blocking(move || refused.wait(HUNG)).await.unwrap();
+    assert_eq!(status.expect("it ends").code(), Some(1));
     database.finish().await;
 }
 
