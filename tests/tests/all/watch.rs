@@ -1,0 +1,151 @@
+//! The checker finds what it says it looks for. Each invariant is broken by hand and mended again.
+
+use fullhouse::watch::{INVARIANTS, check};
+use fullhouse_tests::database::Database;
+use sqlx::PgPool;
+
+/// A house in which all is well: a hold of seats 0 and 1, seat 2 sold for cash, seat 3 by card.
+const HOUSE: &str = "
+    insert into venue (slug, name, time_zone) values ('hall', 'Hall', 'UTC');
+    insert into plan (venue_id, name) values (1, 'Plan');
+    insert into plan_revision (plan_id, revision, hash, seat_count, focus_x, focus_y, geometry)
+        values (1, 1, 'h', 5, 0, 0, '');
+    insert into event (slug, name, plan_revision_id, time_zone, starts_local, starts_at, on_sale_local, on_sale_at,
+                       off_sale_local, off_sale_at, currency, seat_limit)
+        values ('e', 'E', 1, 'UTC', '2030-01-01', '2030-01-01Z', '2020-01-01', '2020-01-01Z', '2030-01-01', '2030-01-01Z', 'EUR', 4);
+    insert into account (id, email, name, password_hash)
+        select id(n), format('a%s@example.org', n), 'A', '' from generate_series(1, 2) n;
+    insert into buyer (id, account_id) select id(n), id(n) from generate_series(1, 2) n;
+    insert into hold (id, event_id, buyer_id, seat_nos, state, held_until, seats_taken, created_at, ended_at) values
+        (id(1), 1, id(1), '{0,1}', 'live', '2030-01-01Z', 2, now(), null),
+        (id(2), 1, id(1), '{2}', 'bought', '2030-01-01Z', 1, now(), now()),
+        (id(3), 1, id(2), '{3}', 'bought', '2030-01-01Z', 1, now(), now()),
+        (id(4), 1, id(2), '{1}', 'live', '2021-01-01Z', 1, now(), null);
+    insert into \"order\" (id, code, event_id, buyer_id, hold_id, state, currency, total_minor, channel, actor, created_at, confirmed_at) values
+        (id(2), 'A', 1, id(1), id(2), 'confirmed', 'EUR', 1100, 'counter', 'terminal', now(), now()),
+        (id(3), 'B', 1, id(2), id(3), 'confirmed', 'EUR', 1000, 'web', 'buyer', now(), now());
+    insert into order_line (order_id, event_id, seat_no, ticket_type, fee_code, amount_minor, state) values
+        (id(2), 1, 2, 'adult', null, 1000, 'sold'), (id(2), 1, null, null, 'service', 100, 'sold'),
+        (id(3), 1, 3, 'adult', null, 1000, 'sold');
+    insert into tender (id, order_id, kind, amount_minor, received_minor, created_at) values
+        (id(2), id(2), 'cash', 1100, 2000, now()), (id(3), id(3), 'card', 1000, null, now()),
+        (id(4), id(3), 'card', 1000, null, now());
+    insert into attempt (id, order_id, tender_id, amount_minor, currency, payment_method, state, hold_expires_at, created_at, updated_at) values
+        (id(3), id(3), id(3), 1000, 'EUR', 'pm', 'captured', '2030-01-01Z', now(), now()),
+        (id(4), id(3), id(4), 1000, 'EUR', 'pm', 'declined', '2030-01-01Z', now(), now());
+    insert into ticket (id, order_id, event_id, seat_no, code, state, created_at) values
+        (id(2), id(2), 1, 2, 'c2', 'valid', now()), (id(3), id(3), 1, 3, 'c3', 'valid', now());
+    insert into event_seat (event_id, seat_no, status, level, hold_id, held_until, order_id) values
+        (1, 0, 1, 0, id(1), '2030-01-01Z', null), (1, 1, 1, 0, id(1), '2030-01-01Z', null),
+        (1, 2, 2, 0, null, null, id(2)), (1, 3, 2, 0, null, null, id(3)), (1, 4, 0, 0, null, null, null)";
+
+/// What breaks an invariant, and what mends it.
+const BROKEN: &[(&str, &str, &str)] = &[
+    (
+        "seat_without_hold",
+        "update event_seat set status = 1, hold_id = id(9), held_until = '2030-01-01Z' where seat_no = 4",
+        "update event_seat set status = 0, hold_id = null, held_until = null where seat_no = 4",
+    ),
+    (
+        "seat_without_hold",
+        "update event_seat set held_until = held_until + interval '1 s' where seat_no = 0",
+        "update event_seat set held_until = held_until - interval '1 s' where seat_no = 0",
+    ),
+    (
+        "hold_without_seat",
+        "update event_seat set status = 0, hold_id = null, held_until = null where seat_no = 0",
+        "update event_seat set status = 1, hold_id = id(1), held_until = '2030-01-01Z' where seat_no = 0",
+    ),
+    (
+        "seat_in_two_holds",
+        "update hold set held_until = '2030-01-01Z' where id = id(4)",
+        "update hold set held_until = '2021-01-01Z' where id = id(4)",
+    ),
+    (
+        "seat_without_sale",
+        "update order_line set state = 'void' where seat_no = 2",
+        "update order_line set state = 'sold' where seat_no = 2",
+    ),
+    (
+        "seat_without_sale",
+        "update \"order\" set state = 'cancelled' where id = id(3)",
+        "update \"order\" set state = 'confirmed' where id = id(3)",
+    ),
+    (
+        "sale_without_seat",
+        "update event_seat set order_id = id(3) where seat_no = 2",
+        "update event_seat set order_id = id(2) where seat_no = 2",
+    ),
+    ("limit_exceeded", "update event set seat_limit = 2", "update event set seat_limit = 4"),
+    (
+        "total_mismatch",
+        "update order_line set amount_minor = 99 where fee_code = 'service'",
+        "update order_line set amount_minor = 100 where fee_code = 'service'",
+    ),
+    (
+        "confirmed_without_money",
+        "update attempt set state = 'auth_unknown' where id = id(3)",
+        "update attempt set state = 'captured' where id = id(3)",
+    ),
+    (
+        "confirmed_without_money",
+        "update tender set amount_minor = 1 where id = id(2)",
+        "update tender set amount_minor = 1100 where id = id(2)",
+    ),
+    (
+        "money_without_order",
+        "update \"order\" set state = 'cancelled' where id = id(3)",
+        "update \"order\" set state = 'confirmed' where id = id(3)",
+    ),
+    (
+        "frozen_without_attempt",
+        "update hold set attempt_id = id(4) where id = id(1)",
+        "update hold set attempt_id = null where id = id(1)",
+    ),
+    (
+        "bought_without_order",
+        "update \"order\" set hold_id = id(3) where id = id(2)",
+        "update \"order\" set hold_id = id(2) where id = id(2)",
+    ),
+    (
+        "ticket_without_sale",
+        "update ticket set seat_no = 4 where id = id(2)",
+        "update ticket set seat_no = 2 where id = id(2)",
+    ),
+    (
+        "sale_without_ticket",
+        "update ticket set state = 'void' where id = id(3)",
+        "update ticket set state = 'valid' where id = id(3)",
+    ),
+];
+
+async fn run(pool: &PgPool, sql: &str) {
+    sqlx::raw_sql(sql).execute(pool).await.unwrap_or_else(|e| panic!("{e}: {sql}"));
+}
+
+#[tokio::test]
+async fn every_invariant_is_found_broken_and_found_mended() {
+    let database = Database::new().await;
+    let pool = database.pool();
+    run(
+        pool,
+        "create function id(n bigint) returns uuid language sql immutable as 'select lpad(n::text, 32, ''0'')::uuid'",
+    )
+    .await;
+    run(pool, HOUSE).await;
+    assert_eq!(check(pool).await.unwrap(), [], "all is well");
+    for (invariant, sql, mend) in BROKEN {
+        run(pool, sql).await;
+        let found = check(pool).await.unwrap();
+        assert!(
+            found.iter().any(|v| v.invariant == *invariant && v.event_id == Some(1)),
+            "{invariant}: {sql}: {found:?}"
+        );
+        run(pool, mend).await;
+        assert_eq!(check(pool).await.unwrap(), [], "{invariant} is mended");
+    }
+    for name in INVARIANTS {
+        assert!(BROKEN.iter().any(|(invariant, ..)| invariant == name), "{name} is never broken here");
+    }
+    database.finish().await;
+}
