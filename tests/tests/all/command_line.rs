@@ -1,0 +1,89 @@
+//! The command line as an operator meets it: exit codes, reasons on standard error, secrets shown once.
+
+use std::process::Output;
+
+use fullhouse_tests::{
+    HUNG,
+    binary::{Binary, path},
+    database::Database,
+    fan::Fan,
+    hub::Hub,
+};
+use tokio::process::Command;
+
+async fn fullhouse(database: &Database, arguments: &[&str], more: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(path());
+    command.args(arguments).env("FULLHOUSE__DATABASE__URL", database.url().await).envs(more.iter().copied());
+    command.stdin(std::process::Stdio::null()).kill_on_drop(true);
+    tokio::time::timeout(HUNG, command.output()).await.expect("it ends").expect("it starts")
+}
+
+fn told(output: &Output) -> (i32, String) {
+    (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[tokio::test]
+async fn done_is_0_refused_is_1_and_wrong_usage_is_2() {
+    let database = Database::new().await;
+    assert_eq!(fullhouse(&database, &["check"], &[]).await.status.code(), Some(0));
+    assert_eq!(fullhouse(&database, &["migrate"], &[]).await.status.code(), Some(0));
+    assert_eq!(fullhouse(&database, &["no-such-thing"], &[]).await.status.code(), Some(2));
+    assert_eq!(fullhouse(&database, &["terminal", "add", "Till"], &[]).await.status.code(), Some(2), "without a role");
+    let (code, reason) = told(&fullhouse(&database, &["serve", "--config", "/no/such/file"], &[]).await);
+    assert_eq!(code, 1);
+    assert!(reason.contains("/no/such/file"), "{reason}");
+    let (code, reason) = told(&fullhouse(&database, &["check"], &[("FULLHOUSE__HTTP__NO_SUCH", "1")]).await);
+    assert_eq!(code, 1);
+    assert!(reason.contains("http.no_such"), "{reason}");
+    database.finish().await;
+}
+
+#[tokio::test]
+async fn check_names_what_is_broken() {
+    let database = Database::new().await;
+    sqlx::query(
+        "insert into event_seat (event_id, seat_no, status, level, hold_id, held_until)
+         values (7, 3, 1, 0, gen_random_uuid(), now())",
+    )
+    .execute(database.pool())
+    .await
+    .unwrap();
+    let (code, reason) = told(&fullhouse(&database, &["check"], &[]).await);
+    assert_eq!(code, 1);
+    assert!(reason.contains("seat_without_hold: seat 3 is held by"), "{reason}");
+    database.finish().await;
+}
+
+#[tokio::test]
+async fn terminals_and_operators_are_made_here() {
+    let database = Database::new().await;
+    let enrolled = fullhouse(&database, &["terminal", "add", "Till 1", "--role", "counter"], &[]).await;
+    assert_eq!(told(&enrolled).0, 0);
+    let token = String::from_utf8(enrolled.stdout).unwrap();
+    assert_eq!(token.trim_end().len(), 43, "only the token, for a script to keep");
+    let (code, reason) = told(&fullhouse(&database, &["terminal", "add", "Till 1", "--role", "kiosk"], &[]).await);
+    assert!(code == 1 && reason.contains("there is a terminal called Till 1"), "{reason}");
+    assert_eq!(told(&fullhouse(&database, &["terminal", "revoke", "Till 1"], &[]).await).0, 0);
+    assert_eq!(told(&fullhouse(&database, &["terminal", "revoke", "Till 1"], &[]).await).0, 1);
+
+    let password = [("FULLHOUSE_PASSWORD", "a long password")];
+    assert_eq!(told(&fullhouse(&database, &["operator", "add", "boss@example.org"], &password).await).0, 0);
+    let (code, reason) = told(&fullhouse(&database, &["operator", "add", "other@example.org"], &[]).await);
+    assert!(code == 1 && reason.contains("password"), "an empty one: {reason}");
+    let hub = Hub::start(database.config().await).await;
+    Fan::sign_in(&hub.url(), "boss@example.org", "a long password").await;
+    hub.stop().await;
+    database.finish().await;
+}
+
+#[tokio::test]
+async fn a_hub_ends_when_it_is_told_to() {
+    let database = Database::new().await;
+    let binary = Binary::serve(&database.config().await, &[]).await;
+    Fan::stranger(binary.url()).get("/api/session").await.ok();
+    tokio::time::timeout(HUNG, binary.stop()).await.expect("it ends");
+    // Whoever starts next finds the database free.
+    let next = Hub::start(database.config().await).await;
+    next.stop().await;
+    database.finish().await;
+}
