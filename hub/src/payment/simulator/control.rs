@@ -1,0 +1,117 @@
+//! `/_sim`: what a test may set and see. None of it exists at the real provider.
+
+use axum::{
+    Json, Router,
+    extract::State,
+    http::StatusCode,
+    routing::{get, post},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Simulator, rules::Rule, world::World};
+
+pub fn routes() -> Router<Simulator> {
+    Router::new()
+        .route("/_sim/reset", post(reset))
+        .route("/_sim/clock", post(clock))
+        .route("/_sim/rules", post(rules).get(show_rules))
+        .route("/_sim/webhook", post(webhook))
+        .route("/_sim/replay", post(replay))
+        .route("/_sim/ledger", get(ledger))
+        .route("/_sim/requests", get(requests))
+}
+
+#[derive(Deserialize)]
+struct Reset {
+    #[serde(default)]
+    seed: u64,
+}
+
+async fn reset(State(sim): State<Simulator>, Json(reset): Json<Reset>) -> StatusCode {
+    *sim.world() = World::new(reset.seed);
+    StatusCode::NO_CONTENT
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum Clock {
+    /// Unix milliseconds.
+    Set(i64),
+    /// Milliseconds.
+    Advance(i64),
+}
+
+async fn clock(State(sim): State<Simulator>, Json(clock): Json<Clock>) -> Json<Value> {
+    let now = {
+        let mut world = sim.world();
+        match clock {
+            Clock::Set(at) => world.ahead_ms += at - world.now(),
+            Clock::Advance(by) => world.ahead_ms += by,
+        }
+        world.settle();
+        world.now()
+    };
+    sim.deliver_outgoing().await;
+    Json(json!({"now_ms": now}))
+}
+
+/// Replaces all rules.
+async fn rules(State(sim): State<Simulator>, Json(rules): Json<Vec<Rule>>) -> StatusCode {
+    sim.world().rules = rules;
+    StatusCode::NO_CONTENT
+}
+
+async fn show_rules(State(sim): State<Simulator>) -> Json<Vec<Rule>> {
+    Json(sim.world().rules.clone())
+}
+
+#[derive(Deserialize)]
+struct Endpoint {
+    url: Option<String>,
+}
+
+/// Where webhooks go from now on.
+async fn webhook(State(sim): State<Simulator>, Json(endpoint): Json<Endpoint>) -> StatusCode {
+    sim.set_webhook_url(endpoint.url);
+    StatusCode::NO_CONTENT
+}
+
+/// Sends every event once more, in the order in which they happened.
+async fn replay(State(sim): State<Simulator>) -> Json<Value> {
+    let count = {
+        let mut world = sim.world();
+        let again: Vec<_> = world.events.iter().map(|e| (e.clone(), Default::default())).collect();
+        world.outgoing.extend(again);
+        world.outgoing.len()
+    };
+    sim.deliver_outgoing().await;
+    Json(json!({"events": count}))
+}
+
+/// The truth: what was authorised, captured and given back, by intent and in sum.
+async fn ledger(State(sim): State<Simulator>) -> Json<Value> {
+    let mut world = sim.world();
+    world.settle();
+    let intents: Vec<Value> = world
+        .intents
+        .iter()
+        .map(|i| {
+            json!({
+                "id": i.id, "attempt": i.metadata.get("attempt"), "order": i.metadata.get("order"), "status": i.status,
+                "currency": i.currency, "amount": i.amount, "authorised": i.amount_capturable,
+                "captured": i.amount_received, "refunded": i.refunded, "confirms": i.confirms, "captures": i.captures,
+            })
+        })
+        .collect();
+    let sum = |field: &str| intents.iter().filter_map(|i| i[field].as_i64()).sum::<i64>();
+    Json(json!({
+        "seed": world.seed, "now_ms": world.now(), "captured": sum("captured"), "refunded": sum("refunded"),
+        "authorised": sum("authorised"), "intents": intents,
+        "refunds": world.refunds.iter().map(|r| r.render()).collect::<Vec<_>>(),
+    }))
+}
+
+async fn requests(State(sim): State<Simulator>) -> Json<Value> {
+    Json(sim.world().log.clone().into())
+}

@@ -1,0 +1,295 @@
+//! The simulated provider's truth: intents, refunds, the money that moved, and the events about it.
+//!
+//! Everything here is decided under one lock, by one clock that tests may set, from one seed.
+
+use std::collections::{BTreeMap, HashMap};
+
+use rand::{Rng, SeedableRng, distr::Alphanumeric, rngs::StdRng};
+use serde_json::{Value, json};
+
+use super::{
+    cards::Behaviour,
+    rules::{Rule, Webhook},
+};
+
+/// Unix milliseconds by the simulator's clock.
+pub type Millis = i64;
+
+/// An authorisation of a customer who is online lasts seven days.
+pub const AUTHORISATION_MS: i64 = 7 * 86_400_000;
+
+pub struct World {
+    pub seed: u64,
+    pub rng: StdRng,
+    pub ahead_ms: i64,
+    pub intents: Vec<Intent>,
+    pub refunds: Vec<Refund>,
+    pub transactions: Vec<Value>,
+    pub events: Vec<Value>,
+    pub methods: HashMap<String, Method>,
+    pub keys: HashMap<String, Key>,
+    pub rules: Vec<Rule>,
+    pub log: Vec<Value>,
+    /// Events that are to be delivered, and how.
+    pub outgoing: Vec<(Value, Webhook)>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Method {
+    pub behaviour: Behaviour,
+    pub last4: String,
+    /// The token that rules know it by.
+    pub token: String,
+}
+
+/// What is known of an idempotency key. `answer` is none while the first request runs.
+pub struct Key {
+    pub path: String,
+    pub params: Vec<(String, String)>,
+    pub answer: Option<(u16, Value)>,
+    pub request_id: String,
+    pub at: Millis,
+}
+
+#[derive(Debug, Clone)]
+pub struct Intent {
+    pub id: String,
+    pub secret: String,
+    pub created: Millis,
+    pub amount: i64,
+    pub currency: String,
+    pub status: &'static str,
+    pub manual_capture: bool,
+    pub manual_confirmation: bool,
+    pub payment_method: Option<String>,
+    pub metadata: BTreeMap<String, String>,
+    pub amount_capturable: i64,
+    pub amount_received: i64,
+    pub refunded: i64,
+    pub last_error: Option<Value>,
+    pub return_url: Option<String>,
+    /// The buyer met the challenge: the next confirmation authorises.
+    pub authenticated: bool,
+    pub challenge: Option<String>,
+    pub charge: Option<String>,
+    pub expires_at: Option<Millis>,
+    /// Not known until then; then authorised.
+    pub processing_until: Option<Millis>,
+    pub cancellation_reason: Option<&'static str>,
+    pub confirms: u32,
+    pub captures: u32,
+}
+
+#[derive(Debug, Clone)]
+pub struct Refund {
+    pub id: String,
+    pub created: Millis,
+    pub intent: String,
+    pub charge: Option<String>,
+    pub amount: i64,
+    pub currency: String,
+    pub status: &'static str,
+    pub metadata: BTreeMap<String, String>,
+    /// What it becomes, and when.
+    pub then: Option<(Millis, &'static str)>,
+}
+
+impl World {
+    pub fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            rng: StdRng::seed_from_u64(seed),
+            ahead_ms: 0,
+            intents: Vec::new(),
+            refunds: Vec::new(),
+            transactions: Vec::new(),
+            events: Vec::new(),
+            methods: HashMap::new(),
+            keys: HashMap::new(),
+            rules: Vec::new(),
+            log: Vec::new(),
+            outgoing: Vec::new(),
+        }
+    }
+
+    pub fn now(&self) -> Millis {
+        chrono::Utc::now().timestamp_millis() + self.ahead_ms
+    }
+
+    pub fn id(&mut self, prefix: &str) -> String {
+        let tail: String = (&mut self.rng).sample_iter(Alphanumeric).take(24).map(char::from).collect();
+        format!("{prefix}_{tail}")
+    }
+
+    pub fn intent(&self, id: &str) -> Option<usize> {
+        self.intents.iter().position(|i| i.id == id)
+    }
+
+    /// Notes an event about an object, as it is now, and queues its delivery.
+    pub fn event(&mut self, kind: &str, object: Value, how: &Webhook) {
+        let now = self.now();
+        for twin in 0..=u32::from(how.twin) {
+            let id = self.id("evt");
+            let kind = if how.unknown_type { "moon.phase_changed" } else { kind };
+            let event = json!({
+                "id": id, "object": "event", "api_version": super::API_VERSION, "created": (now / 1000) + i64::from(twin),
+                "type": kind, "livemode": how.livemode, "pending_webhooks": 1,
+                "data": {"object": object}, "request": {"id": null, "idempotency_key": null},
+            });
+            self.events.push(event.clone());
+            if !how.drop {
+                for _ in 0..=how.duplicate {
+                    self.outgoing.push((event.clone(), how.clone()));
+                }
+            }
+        }
+    }
+
+    pub fn intent_event(&mut self, at: usize, kind: &str, how: &Webhook) {
+        let object = self.intents[at].render();
+        self.event(&format!("payment_intent.{kind}"), object, how);
+    }
+
+    /// The bank said yes: funds are reserved, or taken at once if the capture is automatic.
+    pub fn authorise(&mut self, at: usize, amount: i64, expires_in: i64, how: &Webhook) {
+        let charge = self.id("ch");
+        let now = self.now();
+        let intent = &mut self.intents[at];
+        intent.status = "requires_capture";
+        intent.amount_capturable = amount;
+        intent.last_error = None;
+        intent.challenge = None;
+        intent.charge = Some(charge);
+        intent.expires_at = Some(now + expires_in);
+        if intent.manual_capture {
+            self.intent_event(at, "amount_capturable_updated", how);
+        } else {
+            self.capture(at, amount, how);
+        }
+    }
+
+    /// Money moves.
+    pub fn capture(&mut self, at: usize, amount: i64, how: &Webhook) {
+        let (txn, now) = (self.id("txn"), self.now());
+        let intent = &mut self.intents[at];
+        intent.status = "succeeded";
+        intent.amount_capturable = 0;
+        intent.amount_received = amount;
+        intent.captures += 1;
+        intent.expires_at = None;
+        let fee = amount * 29 / 1000 + 30;
+        self.transactions.push(json!({
+            "id": txn, "object": "balance_transaction", "type": "charge", "amount": amount, "fee": fee,
+            "net": amount - fee, "currency": intent.currency, "source": intent.charge, "created": now / 1000,
+            "available_on": now / 1000 + 2 * 86_400, "status": "pending",
+            "metadata": {"payment_intent": intent.id},
+        }));
+        self.intent_event(at, "succeeded", how);
+    }
+
+    pub fn cancel(&mut self, at: usize, reason: Option<&'static str>, how: &Webhook) {
+        let intent = &mut self.intents[at];
+        intent.status = "canceled";
+        intent.amount_capturable = 0;
+        intent.cancellation_reason = reason;
+        intent.challenge = None;
+        intent.expires_at = None;
+        intent.processing_until = None;
+        self.intent_event(at, "canceled", how);
+    }
+
+    pub fn decline(&mut self, at: usize, code: &str, decline_code: Option<&str>, how: &Webhook) {
+        let charge = self.id("ch");
+        let intent = &mut self.intents[at];
+        intent.status = "requires_payment_method";
+        intent.challenge = None;
+        intent.charge = Some(charge);
+        intent.last_error = Some(json!({
+            "type": if code == "payment_intent_authentication_failure" { "invalid_request_error" } else { "card_error" },
+            "code": code, "decline_code": decline_code, "message": "Your card was declined.",
+        }));
+        self.intent_event(at, "payment_failed", how);
+    }
+
+    /// Whatever time has brought about: authorisations that lapse, doubts that end, refunds that arrive or fail.
+    pub fn settle(&mut self) {
+        let now = self.now();
+        for at in 0..self.intents.len() {
+            if self.intents[at].processing_until.is_some_and(|until| until <= now) {
+                self.intents[at].processing_until = None;
+                let (amount, how) = (self.intents[at].amount, self.hook("settle", at));
+                self.authorise(at, amount, AUTHORISATION_MS, &how);
+            }
+            if self.intents[at].expires_at.is_some_and(|until| until <= now) {
+                let how = self.hook("settle", at);
+                self.cancel(at, Some("automatic"), &how);
+            }
+        }
+        for at in 0..self.refunds.len() {
+            if let Some((due, status)) = self.refunds[at].then
+                && due <= now
+            {
+                self.refunds[at].then = None;
+                self.refunds[at].status = status;
+                self.money_comes_back_if_failed(at);
+                let how = self.intent(&self.refunds[at].intent.clone()).map(|i| self.hook("settle", i));
+                let object = self.refunds[at].render();
+                self.event("refund.updated", object, &how.unwrap_or_default());
+            }
+        }
+    }
+
+    /// A refund that fails after all is money that we have again.
+    fn money_comes_back_if_failed(&mut self, at: usize) {
+        let refund = self.refunds[at].clone();
+        if refund.status != "failed" {
+            return;
+        }
+        if let Some(intent) = self.intent(&refund.intent) {
+            self.intents[intent].refunded -= refund.amount;
+        }
+        let (txn, now) = (self.id("txn"), self.now() / 1000);
+        self.transactions.push(json!({
+            "id": txn, "object": "balance_transaction", "type": "refund_failure", "amount": refund.amount, "fee": 0,
+            "net": refund.amount, "currency": refund.currency, "source": refund.id, "created": now,
+            "available_on": now, "status": "available",
+        }));
+    }
+
+    /// How the webhooks of something that no request caused are delivered.
+    pub fn hook(&mut self, op: &str, intent: usize) -> Webhook {
+        let attempt = self.intents[intent].metadata.get("attempt").cloned();
+        let subject = super::rules::Subject { op, attempt: attempt.as_deref(), payment_method: None };
+        super::rules::apply(&mut self.rules, &mut self.rng, subject).webhook.unwrap_or_default()
+    }
+}
+
+impl Intent {
+    pub fn render(&self) -> Value {
+        let next_action = self.challenge.as_ref().map(|url| match &self.return_url {
+            Some(back) => json!({"type": "redirect_to_url", "redirect_to_url": {"url": url, "return_url": back}}),
+            None => json!({"type": "use_stripe_sdk", "use_stripe_sdk": {"type": "three_d_secure_redirect", "stripe_js": url}}),
+        });
+        json!({
+            "id": self.id, "object": "payment_intent", "amount": self.amount,
+            "amount_capturable": self.amount_capturable, "amount_received": self.amount_received,
+            "canceled_at": null, "cancellation_reason": self.cancellation_reason,
+            "capture_method": if self.manual_capture { "manual" } else { "automatic" },
+            "client_secret": self.secret,
+            "confirmation_method": if self.manual_confirmation { "manual" } else { "automatic" },
+            "created": self.created / 1000, "currency": self.currency, "last_payment_error": self.last_error,
+            "latest_charge": self.charge, "livemode": false, "metadata": self.metadata, "next_action": next_action,
+            "payment_method": self.payment_method, "payment_method_types": ["card"], "status": self.status,
+        })
+    }
+}
+
+impl Refund {
+    pub fn render(&self) -> Value {
+        json!({
+            "id": self.id, "object": "refund", "amount": self.amount, "charge": self.charge, "created": self.created / 1000,
+            "currency": self.currency, "metadata": self.metadata, "payment_intent": self.intent, "status": self.status,
+            "pending_reason": if self.status == "pending" { Some("processing") } else { None }, "reason": null,
+        })
+    }
+}
