@@ -1,0 +1,625 @@
+//! A plan becomes a revision, and the events on it move along.
+//!
+//! Invariants
+//! - One transaction: an import that fails changes nothing.
+//! - A guid keeps its seat number for ever. New seats are appended, missing ones are retired; a
+//!   retired seat that comes back has its number again.
+//! - No seat that is held (by the database's clock) or sold for any event may vanish.
+//! - The same content is the same revision: importing it again changes nothing.
+//! - Locks: the plan's row, then its events in ascending order, then the clock is read.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+use flate2::Compression;
+use fullhouse_protocol::seat::Status;
+use sqlx::PgConnection;
+
+use super::geometry::{self, Drawing, Retired, Slot};
+use super::layout::{Layout, flag};
+use super::text::natural;
+use crate::{
+    clock, db,
+    outbox::{self, SeatChange},
+};
+
+/// The venue that a plan belongs to. What is given replaces what is known of it.
+#[derive(Debug, Clone, Default)]
+pub struct VenueSpec {
+    pub slug: String,
+    pub name: Option<String>,
+    pub city: Option<String>,
+    pub country: Option<String>,
+    /// Needed for a venue that is new.
+    pub time_zone: Option<String>,
+}
+
+/// What an import did, or (rolled back) would do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Imported {
+    pub revision: i32,
+    pub hash: String,
+    /// The content was that of the latest revision.
+    pub unchanged: bool,
+    /// Seats that can be used, and how many of them are new to the plan or back in it.
+    pub seats: usize,
+    pub added: usize,
+    pub returned: usize,
+    pub retired: usize,
+    /// Seats whose place or printed name is another one.
+    pub altered: usize,
+    /// Slugs of the events that moved, with the number of seats whose price level changed.
+    pub events: Vec<(String, u64)>,
+}
+
+/// A seat that an import would have taken from its owner.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LostSeat {
+    pub event: String,
+    pub section: String,
+    pub row: String,
+    pub seat: String,
+    pub guid: String,
+    pub sold: bool,
+}
+
+impl std::fmt::Display for LostSeat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = if self.sold { "sold" } else { "held" };
+        let Self { event, section, row, seat, guid, .. } = self;
+        write!(f, "{event}: {section:?}, row {row:?}, seat {seat:?} (guid {guid:?}) is {state}")
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    #[error("the slug {0:?} is not made of small letters, digits and single hyphens")]
+    SlugInvalid(String),
+    #[error("the venue {0:?} is new: its time zone is needed")]
+    ZoneMissing(String),
+    #[error(transparent)]
+    Zone(clock::LocalTimeError),
+    #[error("{} held or sold seats would vanish", .0.len())]
+    WouldLose(Vec<LostSeat>),
+    #[error("{} categories of the plan have no price in an event that sells it", .0.len())]
+    Unpriced(Vec<Unpriced>),
+    #[error("with the retired seats the plan has {0} numbers, more than there may be")]
+    TooManyNumbers(usize),
+    #[error("the database")]
+    Database(#[source] sqlx::Error),
+}
+
+/// An event on the plan, and a category that it has no price for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unpriced {
+    pub event: String,
+    pub category: String,
+}
+
+impl From<sqlx::Error> for ImportError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+struct Previous {
+    id: i64,
+    revision: i32,
+    hash: String,
+    seats: Vec<PreviousSeat>,
+}
+
+struct PreviousSeat {
+    seat_no: i32,
+    guid: String,
+    section: String,
+    row_label: String,
+    seat_label: String,
+    category: String,
+    x: f64,
+    y: f64,
+    retired: bool,
+}
+
+/// Imports a layout as the next revision of `plan` at `venue`. The caller commits.
+pub async fn import(
+    tx: &mut PgConnection,
+    venue: &VenueSpec,
+    plan: &str,
+    layout: &Layout,
+) -> Result<Imported, ImportError> {
+    let venue_id = upsert_venue(tx, venue).await?;
+    let plan_id = lock_plan(tx, venue_id, plan).await?;
+    let previous = latest(tx, plan_id).await?;
+    let slots = number(layout, previous.as_ref());
+    if slots.len() > super::plan::SEATS_MAX {
+        return Err(ImportError::TooManyNumbers(slots.len()));
+    }
+    let drawing = geometry::draw(layout, &slots);
+    let mut imported = compare(layout, &slots, previous.as_ref(), &drawing);
+    if let Some(previous) = &previous
+        && geometry::hash(previous.revision, layout, &slots, &drawing) == previous.hash
+    {
+        return Ok(Imported { revision: previous.revision, hash: previous.hash.clone(), unchanged: true, ..imported });
+    }
+    imported.revision = previous.as_ref().map_or(1, |p| p.revision + 1);
+    imported.hash = geometry::hash(imported.revision, layout, &slots, &drawing);
+
+    let events = lock_events(tx, plan_id).await?;
+    let now = clock::now(tx).await?;
+    if let Some(previous) = &previous {
+        refuse_losses(tx, &events, previous, &slots, now).await?;
+    }
+    refuse_unpriced(tx, &events, layout).await?;
+
+    let revision_id = insert_revision(tx, plan_id, &imported, &slots, &drawing).await?;
+    insert_seats(tx, revision_id, layout, &slots, &drawing).await?;
+    if let Some(previous) = &previous {
+        for (event_id, slug) in events {
+            let repriced = move_event(tx, event_id, previous, revision_id, &slots, layout, now).await?;
+            imported.events.push((slug, repriced));
+        }
+    }
+    Ok(imported)
+}
+
+/// Small letters, digits and single hyphens between them, 80 at most: what an address is made of.
+pub fn is_slug(text: &str) -> bool {
+    text.len() <= 80
+        && text.split('-').all(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()))
+}
+
+async fn upsert_venue(tx: &mut PgConnection, venue: &VenueSpec) -> Result<i64, ImportError> {
+    if !is_slug(&venue.slug) {
+        return Err(ImportError::SlugInvalid(venue.slug.clone()));
+    }
+    if let Some(zone) = &venue.time_zone {
+        clock::zone(zone).map_err(ImportError::Zone)?;
+    }
+    let known = sqlx::query_scalar!(
+        "update venue set name = coalesce($2, name), city = coalesce($3, city),
+                country = coalesce($4, country), time_zone = coalesce($5, time_zone)
+          where slug = $1 returning id",
+        venue.slug,
+        venue.name,
+        venue.city,
+        venue.country,
+        venue.time_zone,
+    )
+    .fetch_optional(&mut *tx)
+    .await?;
+    if let Some(id) = known {
+        return Ok(id);
+    }
+    let Some(zone) = &venue.time_zone else { return Err(ImportError::ZoneMissing(venue.slug.clone())) };
+    let id = sqlx::query_scalar!(
+        "insert into venue (slug, name, city, country, time_zone) values ($1, $2, $3, $4, $5) returning id",
+        venue.slug,
+        venue.name.as_deref().unwrap_or(&venue.slug),
+        venue.city.as_deref().unwrap_or_default(),
+        venue.country.as_deref().unwrap_or_default(),
+        zone,
+    )
+    .fetch_one(tx)
+    .await?;
+    Ok(id)
+}
+
+/// Imports of one plan follow one another, and no event is made from it meanwhile.
+async fn lock_plan(tx: &mut PgConnection, venue_id: i64, name: &str) -> sqlx::Result<i64> {
+    sqlx::query!(
+        "insert into plan (venue_id, name) values ($1, $2) on conflict on constraint plan_name_once do nothing",
+        venue_id,
+        name,
+    )
+    .execute(&mut *tx)
+    .await?;
+    sqlx::query_scalar!("select id from plan where venue_id = $1 and name = $2 for update", venue_id, name)
+        .fetch_one(tx)
+        .await
+}
+
+async fn latest(tx: &mut PgConnection, plan_id: i64) -> sqlx::Result<Option<Previous>> {
+    let row = sqlx::query!(
+        "select id, revision, hash from plan_revision where plan_id = $1 order by revision desc limit 1",
+        plan_id
+    )
+    .fetch_optional(&mut *tx)
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    let seats = sqlx::query_as!(
+        PreviousSeat,
+        "select seat_no, guid, section, row_label, seat_label, category, x, y, retired
+           from plan_seat where plan_revision_id = $1 order by seat_no",
+        row.id
+    )
+    .fetch_all(tx)
+    .await?;
+    Ok(Some(Previous { id: row.id, revision: row.revision, hash: row.hash, seats }))
+}
+
+/// Gives every seat its number: the one that its guid had, or the next.
+fn number(layout: &Layout, previous: Option<&Previous>) -> Vec<Slot> {
+    let mut by_guid: HashMap<&str, usize> =
+        layout.seats.iter().enumerate().map(|(i, s)| (s.guid.as_str(), i)).collect();
+    let mut slots: Vec<Slot> = Vec::with_capacity(layout.seats.len());
+    for seat in previous.into_iter().flat_map(|p| &p.seats) {
+        slots.push(match by_guid.remove(seat.guid.as_str()) {
+            Some(at) => Slot::Seat(at),
+            None => Slot::Retired(Retired {
+                guid: seat.guid.clone(),
+                section: seat.section.clone(),
+                row_label: seat.row_label.clone(),
+                seat_label: seat.seat_label.clone(),
+                category: seat.category.clone(),
+                x: seat.x,
+                y: seat.y,
+            }),
+        });
+    }
+    slots.extend(
+        layout
+            .seats
+            .iter()
+            .enumerate()
+            .filter(|(_, s)| by_guid.contains_key(s.guid.as_str()))
+            .map(|(i, _)| Slot::Seat(i)),
+    );
+    slots
+}
+
+fn compare(layout: &Layout, slots: &[Slot], previous: Option<&Previous>, drawing: &Drawing) -> Imported {
+    let before = previous.map_or(&[][..], |p| &p.seats);
+    let mut imported = Imported { seats: layout.seats.len(), added: slots.len() - before.len(), ..Imported::default() };
+    for (seat_no, (old, slot)) in before.iter().zip(slots).enumerate() {
+        match slot {
+            Slot::Retired(_) => imported.retired += usize::from(!old.retired),
+            Slot::Seat(at) => {
+                let seat = &layout.seats[*at];
+                imported.returned += usize::from(old.retired);
+                let same = (old.x, old.y) == drawing.points[seat_no]
+                    && old.section == layout.sections[seat.section]
+                    && old.row_label == layout.rows[seat.row].label
+                    && old.seat_label == seat.label;
+                imported.altered += usize::from(!same);
+            }
+        }
+    }
+    imported
+}
+
+async fn lock_events(tx: &mut PgConnection, plan_id: i64) -> sqlx::Result<Vec<(i64, String)>> {
+    let events = sqlx::query!(
+        "select e.id, e.slug from event e join plan_revision r on r.id = e.plan_revision_id
+          where r.plan_id = $1 order by e.id",
+        plan_id
+    )
+    .fetch_all(&mut *tx)
+    .await?;
+    for event in &events {
+        db::lock_event(tx, event.id).await?;
+    }
+    Ok(events.into_iter().map(|e| (e.id, e.slug)).collect())
+}
+
+async fn refuse_losses(
+    tx: &mut PgConnection,
+    events: &[(i64, String)],
+    previous: &Previous,
+    slots: &[Slot],
+    now: DateTime<Utc>,
+) -> Result<(), ImportError> {
+    let vanishing = vanishing(previous, slots);
+    let event_ids: Vec<i64> = events.iter().map(|e| e.0).collect();
+    let owned = sqlx::query!(
+        "select event_id, seat_no, status from event_seat
+          where event_id = any($1) and seat_no = any($2) and (status = 2 or (status = 1 and held_until > $3))",
+        &event_ids,
+        &vanishing,
+        now,
+    )
+    .fetch_all(tx)
+    .await?;
+    if owned.is_empty() {
+        return Ok(());
+    }
+    let slugs: HashMap<i64, &str> = events.iter().map(|(id, slug)| (*id, slug.as_str())).collect();
+    let mut lost: Vec<LostSeat> = owned
+        .into_iter()
+        .map(|row| {
+            let seat = &previous.seats[row.seat_no as usize];
+            LostSeat {
+                event: slugs[&row.event_id].to_owned(),
+                section: seat.section.clone(),
+                row: seat.row_label.clone(),
+                seat: seat.seat_label.clone(),
+                guid: seat.guid.clone(),
+                sold: row.status == i16::from(Status::Sold),
+            }
+        })
+        .collect();
+    lost.sort_by(|a, b| {
+        let by = |a: &str, b: &str| natural(a, b);
+        by(&a.event, &b.event)
+            .then_with(|| by(&a.section, &b.section))
+            .then_with(|| by(&a.row, &b.row))
+            .then_with(|| by(&a.seat, &b.seat))
+            .then_with(|| a.guid.cmp(&b.guid))
+    });
+    Err(ImportError::WouldLose(lost))
+}
+
+/// Numbers of seats that the revision before had and this one has not.
+fn vanishing(previous: &Previous, slots: &[Slot]) -> Vec<i32> {
+    let gone = |(old, slot): &(&PreviousSeat, &Slot)| !old.retired && matches!(slot, Slot::Retired(_));
+    previous.seats.iter().zip(slots).filter(gone).map(|(old, _)| old.seat_no).collect()
+}
+
+/// Every seat on sale needs a price.
+async fn refuse_unpriced(tx: &mut PgConnection, events: &[(i64, String)], layout: &Layout) -> Result<(), ImportError> {
+    let event_ids: Vec<i64> = events.iter().map(|e| e.0).collect();
+    let unpriced = sqlx::query_as!(
+        Unpriced,
+        r#"select e.slug as event, c.category as "category!"
+             from event e cross join unnest($2::text[]) as c (category)
+            where e.id = any($1)
+              and not exists (select from price_level l where l.event_id = e.id and l.category = c.category)
+            order by 1, 2"#,
+        &event_ids,
+        &used_categories(layout),
+    )
+    .fetch_all(tx)
+    .await?;
+    if unpriced.is_empty() { Ok(()) } else { Err(ImportError::Unpriced(unpriced)) }
+}
+
+/// Names of the categories that have a seat.
+pub fn used_categories(layout: &Layout) -> Vec<String> {
+    let mut used = vec![false; layout.categories.len()];
+    layout.seats.iter().for_each(|s| used[s.category] = true);
+    layout.categories.iter().zip(used).filter(|(_, used)| *used).map(|(c, _)| c.name.clone()).collect()
+}
+
+async fn insert_revision(
+    tx: &mut PgConnection,
+    plan_id: i64,
+    imported: &Imported,
+    slots: &[Slot],
+    drawing: &Drawing,
+) -> sqlx::Result<i64> {
+    sqlx::query_scalar!(
+        "insert into plan_revision (plan_id, revision, hash, seat_count, focus_x, focus_y, geometry)
+         values ($1, $2, $3, $4, $5, $6, $7) returning id",
+        plan_id,
+        imported.revision,
+        imported.hash,
+        slots.len() as i32,
+        drawing.focus.0,
+        drawing.focus.1,
+        geometry::gzip(&drawing.json, Compression::best()),
+    )
+    .fetch_one(tx)
+    .await
+}
+
+/// The columns of `plan_seat`, each as an array: 200,000 rows are one statement.
+#[derive(Default)]
+struct Columns<'a> {
+    seat_no: Vec<i32>,
+    guid: Vec<&'a str>,
+    section: Vec<&'a str>,
+    row_label: Vec<&'a str>,
+    seat_label: Vec<&'a str>,
+    category: Vec<&'a str>,
+    run: Vec<i32>,
+    run_pos: Vec<i32>,
+    x: Vec<f64>,
+    y: Vec<f64>,
+    flags: Vec<i16>,
+    companion_of: Vec<Option<i32>>,
+    house: Vec<bool>,
+    retired: Vec<bool>,
+}
+
+async fn insert_seats(
+    tx: &mut PgConnection,
+    revision_id: i64,
+    layout: &Layout,
+    slots: &[Slot],
+    drawing: &Drawing,
+) -> sqlx::Result<()> {
+    let mut number_of = vec![0i32; layout.seats.len()];
+    for (seat_no, slot) in slots.iter().enumerate() {
+        if let Slot::Seat(at) = slot {
+            number_of[*at] = seat_no as i32;
+        }
+    }
+    let mut c = Columns::default();
+    let mut retired = 0;
+    for (seat_no, slot) in slots.iter().enumerate() {
+        c.seat_no.push(seat_no as i32);
+        c.x.push(drawing.points[seat_no].0);
+        c.y.push(drawing.points[seat_no].1);
+        c.retired.push(matches!(slot, Slot::Retired(_)));
+        match slot {
+            Slot::Seat(at) => {
+                let seat = &layout.seats[*at];
+                c.guid.push(&seat.guid);
+                c.section.push(&layout.sections[seat.section]);
+                c.row_label.push(&layout.rows[seat.row].label);
+                c.seat_label.push(&seat.label);
+                c.category.push(&layout.categories[seat.category].name);
+                c.run.push(seat.run as i32);
+                c.run_pos.push(seat.run_pos as i32);
+                c.flags.push(seat.flags);
+                c.companion_of.push(seat.companion_of.map(|at| number_of[at]));
+                c.house.push(seat.house);
+            }
+            Slot::Retired(seat) => {
+                c.guid.push(&seat.guid);
+                c.section.push(&seat.section);
+                c.row_label.push(&seat.row_label);
+                c.seat_label.push(&seat.seat_label);
+                c.category.push(&seat.category);
+                c.run.push(geometry::retired_run(layout, retired) as i32);
+                c.run_pos.push(0);
+                c.flags.push(flag::RETIRED);
+                c.companion_of.push(None);
+                c.house.push(false);
+                retired += 1;
+            }
+        }
+    }
+    let done = sqlx::query!(
+        "insert into plan_seat (plan_revision_id, seat_no, guid, section, row_label, seat_label, category,
+                                run, run_pos, x, y, flags, companion_of, house, retired)
+         select $1, * from unnest($2::int[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
+                                  $8::int[], $9::int[], $10::float8[], $11::float8[], $12::smallint[],
+                                  $13::int[], $14::bool[], $15::bool[])",
+        revision_id,
+        &c.seat_no,
+        &c.guid as &[&str],
+        &c.section as &[&str],
+        &c.row_label as &[&str],
+        &c.seat_label as &[&str],
+        &c.category as &[&str],
+        &c.run,
+        &c.run_pos,
+        &c.x,
+        &c.y,
+        &c.flags,
+        &c.companion_of as &[Option<i32>],
+        &c.house,
+        &c.retired,
+    )
+    .execute(tx)
+    .await?;
+    expect_rows(done.rows_affected(), slots.len())
+}
+
+fn expect_rows(affected: u64, expected: usize) -> sqlx::Result<()> {
+    if affected == expected as u64 {
+        return Ok(());
+    }
+    Err(sqlx::Error::Protocol(format!("{affected} rows written, {expected} expected")))
+}
+
+/// Moves an event, whose lock is held, to a revision. Returns how many seats have another price level.
+async fn move_event(
+    tx: &mut PgConnection,
+    event_id: i64,
+    previous: &Previous,
+    revision_id: i64,
+    slots: &[Slot],
+    layout: &Layout,
+    now: DateTime<Utc>,
+) -> sqlx::Result<u64> {
+    let moved = sqlx::query!(
+        "update event set plan_revision_id = $2 where id = $1 and plan_revision_id = $3",
+        event_id,
+        revision_id,
+        previous.id,
+    )
+    .execute(&mut *tx)
+    .await?;
+    expect_rows(moved.rows_affected(), 1)?;
+
+    let mut changes = Vec::new();
+    let mut record = |seat_no: i32, status: i16, version: i32| {
+        let status = Status::try_from(status).map_err(|e| sqlx::Error::Decode(Box::new(e)))?;
+        changes.push(SeatChange { seat_no, status, version, held_until: None });
+        Ok::<(), sqlx::Error>(())
+    };
+    let added = sqlx::query!(
+        "insert into event_seat (event_id, seat_no, status, level)
+         select $1, s.seat_no, case when s.house then 3 else 0 end, l.level
+           from plan_seat s join price_level l on l.event_id = $1 and l.category = s.category
+          where s.plan_revision_id = $2 and s.seat_no >= $3
+         returning seat_no, status, version",
+        event_id,
+        revision_id,
+        previous.seats.len() as i32,
+    )
+    .fetch_all(&mut *tx)
+    .await?;
+    expect_rows(added.len() as u64, slots.len() - previous.seats.len())?;
+    for row in added {
+        record(row.seat_no, row.status, row.version)?;
+    }
+
+    let retired = sqlx::query!(
+        "update event_seat set status = 3, version = version + 1, hold_id = null, held_until = null
+          where event_id = $1 and seat_no = any($2) and status in (0, 1)
+         returning seat_no, status, version",
+        event_id,
+        &vanishing(previous, slots),
+    )
+    .fetch_all(&mut *tx)
+    .await?;
+    let noted: Vec<i32> = retired.iter().map(|row| row.seat_no).collect();
+    note(tx, event_id, &noted, "block", "retired: the plan has it no more", now).await?;
+    for row in retired {
+        record(row.seat_no, row.status, row.version)?;
+    }
+
+    // What the plan took away it gives back; what staff blocked stays blocked.
+    let back: Vec<i32> = previous
+        .seats
+        .iter()
+        .zip(slots)
+        .filter(|(old, slot)| old.retired && matches!(slot, Slot::Seat(at) if !layout.seats[*at].house))
+        .map(|(old, _)| old.seat_no)
+        .collect();
+    let returned = sqlx::query!(
+        "update event_seat s set status = 0, version = version + 1
+          where event_id = $1 and seat_no = any($2) and status = 3
+            and coalesce((select n.actor = 'import' from seat_note n
+                           where n.event_id = $1 and n.seat_no = s.seat_no order by n.id desc limit 1), true)
+         returning seat_no, status, version",
+        event_id,
+        &back,
+    )
+    .fetch_all(&mut *tx)
+    .await?;
+    let noted: Vec<i32> = returned.iter().map(|row| row.seat_no).collect();
+    note(tx, event_id, &noted, "unblock", "returned: the plan has it again", now).await?;
+    for row in returned {
+        record(row.seat_no, row.status, row.version)?;
+    }
+
+    // The level is no part of what maps are sent, so it has no outbox row; a sold seat's price stands.
+    let repriced = sqlx::query!(
+        "update event_seat e set level = l.level
+           from plan_seat s join price_level l on l.event_id = $1 and l.category = s.category
+          where e.event_id = $1 and s.plan_revision_id = $2 and s.seat_no = e.seat_no
+            and not s.retired and e.level <> l.level and e.status <> 2",
+        event_id,
+        revision_id,
+    )
+    .execute(&mut *tx)
+    .await?;
+    outbox::append(tx, event_id, now, &changes).await?;
+    Ok(repriced.rows_affected())
+}
+
+async fn note(
+    tx: &mut PgConnection,
+    event_id: i64,
+    seat_nos: &[i32],
+    verb: &str,
+    reason: &str,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    let done = sqlx::query!(
+        "insert into seat_note (event_id, seat_no, verb, reason, actor, created_at)
+         select $1, seat_no, $3, $4, 'import', $5 from unnest($2::int[]) as s (seat_no)",
+        event_id,
+        seat_nos,
+        verb,
+        reason,
+        now,
+    )
+    .execute(tx)
+    .await?;
+    expect_rows(done.rows_affected(), seat_nos.len())
+}

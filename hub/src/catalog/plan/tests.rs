@@ -1,0 +1,512 @@
+//! Every rule of the format, a case each; and that no file, however odd, brings the reader down.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::catalog::commands::read_plan;
+
+pub(crate) fn seat(guid: &str, x: f64) -> Value {
+    json!({"seat_guid": guid, "seat_number": "1", "position": {"x": x, "y": 0}, "category": "c"})
+}
+
+pub(crate) fn row(number: &str, seats: Vec<Value>) -> Value {
+    json!({"row_number": number, "position": {"x": 0, "y": 0}, "seats": seats})
+}
+
+/// A plan of one zone.
+pub(crate) fn plan(rows: Vec<Value>, areas: Vec<Value>) -> Value {
+    json!({
+        "name": "Hall",
+        "size": {"width": 600, "height": 500},
+        "categories": [{"name": "c", "color": "#33ffff"}, {"name": "d"}],
+        "zones": [{"name": "Main", "position": {"x": 0, "y": 0}, "rows": rows, "areas": areas}],
+    })
+}
+
+fn small() -> Value {
+    plan(vec![row("A", vec![seat("A-1", 0.0), seat("A-2", 20.0)])], vec![])
+}
+
+fn faults(plan: &Value) -> Vec<Fault> {
+    Plan::read(serde_json::to_string_pretty(plan).unwrap().as_bytes()).err().unwrap_or_default()
+}
+
+/// Code and place of each fault.
+fn codes(plan: &Value) -> Vec<(&'static str, String)> {
+    faults(plan).into_iter().map(|f| (f.code, f.place)).collect()
+}
+
+fn read(value: &Value) -> Reading<Plan> {
+    Plan::read(value.to_string().as_bytes()).unwrap_or_else(|f| panic!("{f:#?}"))
+}
+
+fn warnings(plan: &Value) -> Vec<&'static str> {
+    read(plan).warnings.iter().map(|w| w.code).collect()
+}
+
+/// The small plan with the value at a JSON pointer replaced, or taken away.
+fn with(pointer: &str, value: Option<Value>) -> Value {
+    let mut plan = small();
+    let (parent, key) = pointer.rsplit_once('/').unwrap();
+    let parent = plan.pointer_mut(parent).unwrap().as_object_mut().unwrap();
+    match value {
+        Some(value) => drop(parent.insert(key.to_owned(), value)),
+        None => drop(parent.shift_remove(key)),
+    }
+    plan
+}
+
+const ROW: &str = "/zones/0/rows/0";
+const SEAT: &str = "/zones/0/rows/0/seats/1";
+
+#[test]
+fn equal_guids_are_each_named_with_the_place_of_the_first() {
+    let plan =
+        plan(vec![row("A", vec![seat("A-1", 0.0), seat("A-1", 20.0)]), row("B", vec![seat("A-1", 0.0)])], vec![]);
+    let faults = faults(&plan);
+    assert_eq!(
+        codes(&plan),
+        [
+            ("guid_repeated", "zones[0].rows[0].seats[1].seat_guid".to_owned()),
+            ("guid_repeated", "zones[0].rows[1].seats[0].seat_guid".to_owned()),
+        ]
+    );
+    assert!(faults[1].message.contains("zones[0].rows[0].seats[0], line "), "{}", faults[1]);
+    let text = serde_json::to_string_pretty(&plan).unwrap();
+    let line = text.lines().nth(faults[1].line as usize - 1).unwrap();
+    assert_eq!(line.trim(), "{", "the line is that on which the seat begins");
+}
+
+#[test]
+fn every_fault_is_found_in_one_reading() {
+    let mut plan = with(&format!("{SEAT}/category"), Some("nowhere".into()));
+    plan["zones"][0]["rows"][0]["seats"][0] = json!({"seat_guid": " A-1", "position": "here", "radius": null});
+    plan["zones"].as_array_mut().unwrap().push(json!({"name": 7}));
+    plan.as_object_mut().unwrap().shift_remove("size");
+    let codes: Vec<String> = codes(&plan).into_iter().map(|(code, place)| format!("{code} {place}")).collect();
+    assert_eq!(
+        codes,
+        [
+            "field_missing size",
+            "guid_invalid zones[0].rows[0].seats[0].seat_guid",
+            "field_missing zones[0].rows[0].seats[0].seat_number",
+            "wrong_type zones[0].rows[0].seats[0].position",
+            "field_missing zones[0].rows[0].seats[0].category",
+            "wrong_type zones[0].rows[0].seats[0].radius",
+            "category_unknown zones[0].rows[0].seats[1].category",
+            "wrong_type zones[1].name",
+            "field_missing zones[1].position",
+            "field_missing zones[1].rows",
+        ]
+    );
+}
+
+#[test]
+fn every_needed_field_is_needed() {
+    for field in [
+        "/name",
+        "/zones",
+        "/categories",
+        "/size",
+        "/size/width",
+        "/zones/0/position",
+        "/zones/0/rows",
+        "/zones/0/rows/0/row_number",
+        "/zones/0/rows/0/seats",
+        "/zones/0/rows/0/seats/1/seat_guid",
+        "/zones/0/rows/0/seats/1/seat_number",
+        "/zones/0/rows/0/seats/1/position",
+        "/zones/0/rows/0/seats/1/category",
+        "/zones/0/rows/0/seats/1/position/x",
+    ] {
+        let faults = codes(&with(field, None));
+        assert!(faults.iter().any(|(code, _)| *code == "field_missing"), "{field}: {faults:?}");
+    }
+    for field in ["/zones/0/name", "/zones/0/areas", "/zones/0/rows/0/position"] {
+        assert_eq!(codes(&with(field, None)), [], "{field} may be left out");
+    }
+}
+
+#[test]
+fn a_wrong_type_is_a_fault_wherever_it_stands() {
+    for (field, value) in [
+        ("/name", json!(7)),
+        ("/zones", json!({})),
+        ("/categories", json!("c")),
+        ("/size", json!([1, 2])),
+        ("/size/width", json!("600")),
+        ("/zones/0/position", json!("0,0")),
+        ("/zones/0/rows", json!(null)),
+        ("/zones/0/zone_id", json!(1)),
+        ("/zones/0/uuid", json!(1)),
+        ("/zones/0/areas", json!({})),
+        ("/zones/0/rows/0/row_number", json!(1)),
+        ("/zones/0/rows/0/row_label", json!(1)),
+        ("/zones/0/rows/0/position", json!([0, 0])),
+        ("/zones/0/rows/0/position", json!(null)),
+        ("/zones/0/rows/0/row_number_position", json!("left")),
+        ("/zones/0/rows/0/seats", json!("none")),
+        ("/zones/0/rows/0/seats/1/seat_guid", json!(1)),
+        ("/zones/0/rows/0/seats/1/seat_number", json!(1)),
+        ("/zones/0/rows/0/seats/1/position", json!("20,0")),
+        ("/zones/0/rows/0/seats/1/position/x", json!("20")),
+        ("/zones/0/rows/0/seats/1/radius", json!("10")),
+        ("/zones/0/rows/0/seats/1/start_direction", json!(90)),
+        ("/zones/0/rows/0/seats/1/category", json!(0)),
+        ("/zones/0/rows/0/seats/1/uuid", json!(null)),
+    ] {
+        assert_eq!(
+            codes(&with(field, Some(value.clone()))).len(),
+            1,
+            "{field} = {value}: {:?}",
+            codes(&with(field, Some(value.clone())))
+        );
+    }
+    for (field, value) in [
+        ("/zones/0/rows/0/row_label", json!(null)),
+        ("/zones/0/rows/0/seat_label", json!(null)),
+        ("/zones/0/rows/0/row_number_position", json!(null)),
+        ("/zones/0/rows/0/row_number_position", json!("both")),
+        ("/zones/0/rows/0/seats/1/start_direction", json!(null)),
+    ] {
+        assert_eq!(codes(&with(field, Some(value.clone()))), [], "{field} = {value}");
+    }
+}
+
+#[test]
+fn guids_follow_the_pattern_of_the_format() {
+    for bad in ["", " ", " A-1", "A-1 ", "A", "A\n1", "A-1\n"] {
+        let faults = codes(&with(&format!("{SEAT}/seat_guid"), Some(bad.into())));
+        assert_eq!(faults.first().map(|f| f.0), Some("guid_invalid"), "{bad:?}: {faults:?}");
+    }
+    for good in ["A1", "A 1", "1½", "É-7", "座12", "A/1", "A&B", "🪑🪑", "א-1", "<b>x</b>", "'; drop table seat; --"]
+    {
+        let plan = with(&format!("{SEAT}/seat_guid"), Some(good.into()));
+        assert_eq!(read(&plan).value.seats().nth(1).unwrap().guid, good);
+    }
+    assert_eq!(codes(&with(&format!("{SEAT}/seat_guid"), Some("A\0B".into())))[0].0, "text_has_nul");
+}
+
+#[test]
+fn labels_are_any_text_and_stay_as_they_are() {
+    for label in ["", " ", "1½", "É-7", "座12", "A/1", "A&B", "🪑", "שורה", "bis", "?", "1D", "8号", "[", "A01"]
+    {
+        let plan = with(&format!("{SEAT}/seat_number"), Some(label.into()));
+        assert_eq!(read(&plan).value.seats().nth(1).unwrap().label, label);
+        let plan = with(&format!("{ROW}/row_number"), Some(label.into()));
+        assert_eq!(read(&plan).value.zones[0].rows[0].label, label);
+    }
+}
+
+#[test]
+fn sixty_rows_keep_their_names() {
+    let rows = (1..=60).map(|n| row(&n.to_string(), vec![seat(&format!("{n}-1"), 0.0)])).collect();
+    let plan = read(&plan(rows, vec![])).value;
+    let labels: Vec<&str> = plan.zones[0].rows.iter().map(|r| r.label.as_str()).collect();
+    assert_eq!((labels.len(), labels[26], labels[59]), (60, "27", "60"));
+}
+
+#[test]
+fn a_number_is_put_into_its_label() {
+    let mut plan = with(&format!("{ROW}/row_label"), Some("Row %s".into()));
+    plan["zones"][0]["rows"][0]["seat_label"] = "%s号".into();
+    let value = read(&plan).value;
+    assert_eq!(value.zones[0].rows[0].label, "Row A");
+    assert_eq!(value.zones[0].rows[0].seats[0].label, "1号");
+    let bomb = with(&format!("{ROW}/row_label"), Some("%s".repeat(100).into()));
+    let mut bomb = bomb;
+    bomb["zones"][0]["rows"][0]["row_number"] = "x".repeat(200).into();
+    assert_eq!(codes(&bomb)[0].0, "text_too_long");
+}
+
+#[test]
+fn points_are_zone_and_row_and_seat() {
+    let mut plan = small();
+    plan["zones"][0]["position"] = json!({"x": 100, "y": -1995039});
+    plan["zones"][0]["rows"][0]["position"] = json!({"x": 10, "y": 0.5});
+    plan["zones"][0]["areas"] = json!([{"shape": "circle", "position": {"x": 1, "y": 2}, "circle": {"radius": 3}}]);
+    let plan = read(&plan).value;
+    let seat = plan.seats().nth(1).unwrap();
+    assert_eq!((seat.x, seat.y), (130.0, -1_995_038.5));
+    assert_eq!((plan.zones[0].areas[0].x, plan.zones[0].areas[0].y), (101.0, -1_995_037.0));
+}
+
+#[test]
+fn two_zones_may_have_the_same_labels() {
+    let mut plan = small();
+    let mut second = plan["zones"][0].clone();
+    second["name"] = "Balcony".into();
+    second["rows"][0]["seats"] = json!([seat("B/A-1", 0.0)]);
+    plan["zones"].as_array_mut().unwrap().push(second);
+    assert_eq!(warnings(&plan), ["label_repeated"], "two seats of row A are both called 1, in one zone");
+}
+
+#[test]
+fn look_alikes_stay_different_and_draw_a_warning() {
+    let pair = |a: &str, b: &str| {
+        let mut plan = small();
+        plan["zones"][0]["rows"][0]["seats"][0]["seat_guid"] = a.into();
+        plan["zones"][0]["rows"][0]["seats"][1]["seat_guid"] = b.into();
+        plan["zones"][0]["rows"][0]["seats"][1]["seat_number"] = "2".into();
+        plan
+    };
+    assert_eq!(warnings(&pair("A1", "А1")), ["guid_looks_alike"]); // the second is Cyrillic
+    assert_eq!(warnings(&pair("a-1", "A-1")), ["guid_looks_alike"]);
+    assert_eq!(warnings(&pair("A1", "A01")), [""; 0]);
+    assert_eq!(read(&pair("A1", "А1")).value.seats().count(), 2);
+    let mut labels = small();
+    labels["zones"][0]["rows"].as_array_mut().unwrap().push(row("А", vec![seat("B-1", 0.0)])); // Cyrillic
+    labels["zones"][0]["rows"][0]["seats"][1]["seat_number"] = "2".into();
+    assert_eq!(warnings(&labels), ["label_looks_alike"]);
+}
+
+#[test]
+fn what_the_format_does_not_know_is_kept_out_with_one_warning() {
+    let mut plan = small();
+    for s in [0, 1] {
+        plan["zones"][0]["rows"][0]["seats"][s]["price"] = 9.into();
+        plan["zones"][0]["rows"][0]["seats"][s]["seat_number"] = s.to_string().into();
+    }
+    plan["size"]["width"] = 600.5.into();
+    let reading = read(&plan);
+    let told: Vec<_> = reading.warnings.iter().map(|w| (w.code, w.place.as_str(), w.count)).collect();
+    assert_eq!(told, [("size_not_whole", "size.width", 1), ("key_unknown", "zones[0].rows[0].seats[0].price", 2)]);
+}
+
+#[test]
+fn categories_are_keys() {
+    let mut plan = small();
+    plan["categories"] = json!([{"name": "c"}, {"name": "c", "color": "#fff"}]);
+    assert_eq!(codes(&plan), [("category_repeated", "categories[1].name".to_owned())]);
+    plan["categories"] =
+        (0..65).map(|i| json!({"name": if i == 0 { "c".to_owned() } else { i.to_string() }})).collect();
+    assert_eq!(codes(&plan), [("too_many", "categories".to_owned())]);
+}
+
+#[test]
+fn colours_that_could_be_more_than_colours_are_kept_out() {
+    let color = |c: &str| {
+        let plan = with("/categories", Some(json!([{"name": "c", "color": c}])));
+        let reading = read(&plan);
+        (reading.value.categories[0].color.clone(), reading.warnings.iter().any(|w| w.code == "color_unreadable"))
+    };
+    assert_eq!(color("#F0a"), ("#ff00aa".to_owned(), false));
+    assert_eq!(color("#4176A5"), ("#4176a5".to_owned(), false));
+    assert_eq!(color("red"), ("#0072b2".to_owned(), false));
+    assert_eq!(color("url(javascript:1)"), ("#0072b2".to_owned(), true));
+}
+
+#[test]
+fn areas_have_a_shape_that_is_known() {
+    let area = |area: Value| plan(vec![row("A", vec![seat("A-1", 0.0)])], vec![area]);
+    assert_eq!(codes(&area(json!({"shape": "star"}))), [("shape_unknown", "zones[0].areas[0].shape".to_owned())]);
+    for (bad, place) in [
+        (json!({"shape": "polygon", "polygon": {}}), "zones[0].areas[0].polygon.points"),
+        (json!({"shape": "polygon", "polygon": {"points": [{"x": 1}]}}), "zones[0].areas[0].polygon.points[0].y"),
+        (json!({"shape": "circle", "circle": {"radius": {"x": 1}}}), "zones[0].areas[0].circle.radius"),
+        (json!({"shape": "ellipse", "ellipse": {"radius": 4}}), "zones[0].areas[0].ellipse.radius"),
+        (
+            json!({"shape": "circle", "rectangle": {"width": "4"}, "circle": {"radius": 1}}),
+            "zones[0].areas[0].rectangle.width",
+        ),
+        (json!({"shape": "text", "text": {"text": "Bar"}}), "zones[0].areas[0].text.position"),
+        (json!({"shape": "text", "rotation": "345°"}), "zones[0].areas[0].rotation"),
+        (json!({"shape": 4}), "zones[0].areas[0].shape"),
+    ] {
+        let found = codes(&area(bad.clone()));
+        assert!(found.len() == 1 && found[0].1 == place, "{bad}: {found:?}");
+    }
+    assert_eq!(warnings(&area(json!({"shape": "circle"}))), ["area_empty"]);
+    assert_eq!(
+        warnings(&area(
+            json!({"shape": "text", "rotation": 345, "text": {"text": "Bar", "position": {"x": 1, "y": 1}}})
+        )),
+        [""; 0]
+    );
+}
+
+#[test]
+fn what_is_not_a_plan_at_all() {
+    let code = |bytes: &[u8]| Plan::read(bytes).unwrap_err()[0].code;
+    assert_eq!(code(b""), "json_invalid");
+    assert_eq!(code(b"[]"), "wrong_type");
+    assert_eq!(code(b"null"), "wrong_type");
+    assert_eq!(code(b"{} {}"), "json_invalid");
+    assert_eq!(code(&b"[".repeat(1_000_000)), "too_deep");
+    assert_eq!(code(&vec![b' '; FILE_BYTES_MAX + 1]), "file_too_large");
+    let deep = format!("{{\"zones\":{}", "[{\"rows\":".repeat(100_000));
+    assert_eq!(code(deep.as_bytes()), "too_deep");
+    let infinite = small().to_string().replace("20.0", "1e999");
+    assert_eq!(code(infinite.as_bytes()), "number_out_of_range");
+    let twice = small().to_string().replacen("\"name\"", "\"name\":\"x\",\"name\"", 1);
+    assert_eq!(code(twice.as_bytes()), "key_repeated");
+    assert_eq!(Plan::read(small().to_string().replace("20.0", "NaN").as_bytes()).unwrap_err()[0].line, 1);
+}
+
+#[test]
+fn long_texts_and_many_seats_are_refused() {
+    let long = with(&format!("{SEAT}/seat_number"), Some("é".repeat(TEXT_CHARS_MAX + 1).into()));
+    assert_eq!(codes(&long)[0].0, "text_too_long");
+    assert_eq!(codes(&with(&format!("{SEAT}/seat_number"), Some("é".repeat(TEXT_CHARS_MAX).into()))), []);
+    let seats: Vec<Value> = (0..=SEATS_MAX).map(|i| seat(&format!("s-{i}"), i as f64)).collect();
+    let text = plan(vec![row("A", seats)], vec![]).to_string();
+    assert_eq!(Plan::read(text.as_bytes()).unwrap_err()[0].code, "too_many");
+}
+
+#[test]
+fn the_file_beside_is_checked_as_strictly() {
+    let area = json!({"shape": "rectangle", "uuid": "u-1", "position": {"x": 0, "y": 100}, "rectangle": {"width": 100, "height": 50}});
+    let plan =
+        plan(vec![row("A", vec![seat("A-1", 0.0), seat("A-2", 20.0), seat("A-3", 40.0)])], vec![area]).to_string();
+    let read = |beside: Value| read_plan(plan.as_bytes(), Some(beside.to_string().as_bytes()));
+    let standing =
+        |capacity: Value| json!({"id": "pit", "area": "u-1", "name": "Pit", "category": "d", "capacity": capacity});
+    let (layout, _) = read(json!({
+        "version": 1, "accessible": ["A-1"], "companion": {"A-2": "A-1"}, "house": ["A-3"],
+        "restricted_view": ["A-3"], "standing": [standing(json!(40))],
+    }))
+    .unwrap();
+    let told: Vec<_> = layout.seats[..4].iter().map(|s| (s.guid.as_str(), s.flags, s.companion_of, s.house)).collect();
+    assert_eq!(
+        told,
+        [("A-1", 1, None, false), ("A-2", 2, Some(0), false), ("A-3", 4, None, true), ("pit/1", 8, None, false)]
+    );
+    assert_eq!((layout.seats.len(), layout.sections.as_slice()), (43, &["Main".to_owned(), "Pit".to_owned()][..]));
+    for (bad, code, place) in [
+        (json!({"acessible": ["A-1"]}), "key_unknown", "acessible"),
+        (json!({"accessible": ["A-9"]}), "guid_unknown", "accessible[0]"),
+        (json!({"accessible": ["A-1", "A-1"]}), "guid_repeated", "accessible[1]"),
+        (json!({"house": [1]}), "wrong_type", "house[0]"),
+        (json!({"companion": {"A-2": "A-1"}}), "companion_of_none", "companion.A-2"),
+        (json!({"accessible": ["A-1", "A-2"], "companion": {"A-2": "A-1"}}), "companion_accessible", "companion.A-2"),
+        (json!({"companion": ["A-2"]}), "wrong_type", "companion"),
+        (json!({"focus": {"x": 1}}), "field_missing", "focus.y"),
+        (json!({"standing": [standing(json!(0))]}), "capacity_invalid", "standing[0].capacity"),
+        (json!({"standing": [standing(json!(2.5))]}), "capacity_invalid", "standing[0].capacity"),
+        (json!({"standing": [standing(json!(200_000))]}), "too_many", "standing[0].capacity"),
+        (json!({"standing": [standing(json!(4)), standing(json!(4))]}), "id_repeated", "standing[1].id"),
+        (
+            json!({"standing": [{"id": "pit", "area": "u-2", "name": "Pit", "category": "d", "capacity": 1}]}),
+            "area_unknown",
+            "standing[0].area",
+        ),
+        (
+            json!({"standing": [{"id": "pit", "area": "u-1", "name": "Pit", "category": "x", "capacity": 1}]}),
+            "category_unknown",
+            "standing[0].category",
+        ),
+        (json!({"version": 2}), "version_unknown", "version"),
+        (json!([]), "wrong_type", ""),
+    ] {
+        let faults = read(bad.clone()).unwrap_err();
+        let told = faults.first().map(|f| (f.file, f.code, f.place.as_str()));
+        assert_eq!(told, Some((File::Beside, code, place)), "{bad}: {faults:?}");
+    }
+}
+
+#[test]
+fn a_plan_without_a_place_is_refused() {
+    let plan = plan(vec![row("A", vec![])], vec![]).to_string();
+    assert_eq!(read_plan(plan.as_bytes(), None).unwrap_err()[0].code, "plan_empty");
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let key = proptest::sample::select(vec![
+        "name",
+        "zones",
+        "categories",
+        "size",
+        "width",
+        "position",
+        "x",
+        "y",
+        "rows",
+        "areas",
+        "row_number",
+        "seats",
+        "seat_guid",
+        "seat_number",
+        "category",
+        "radius",
+        "shape",
+        "polygon",
+        "points",
+        "text",
+        "color",
+        "circle",
+        "odd",
+    ]);
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        (-1e12..1e12).prop_map(|x: f64| Value::from(x)),
+        proptest::sample::select(vec!["polygon", "circle", "text", "c", "", " ", "A-1"]).prop_map(Value::from),
+        any::<String>().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(8, 200, 6, move |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            proptest::collection::vec((key.clone(), inner), 0..8)
+                .prop_map(|m| Value::Object(m.into_iter().map(|(k, v)| (k.to_owned(), v)).collect())),
+        ]
+    })
+}
+
+/// A sound plan with one value put somewhere.
+fn damaged() -> impl Strategy<Value = Value> {
+    let places = proptest::sample::select(vec![
+        "/name",
+        "/size",
+        "/zones",
+        "/zones/0",
+        "/zones/0/rows",
+        "/zones/0/rows/0",
+        "/zones/0/rows/0/seats",
+        "/zones/0/rows/0/seats/1",
+        "/zones/0/rows/0/seats/1/position",
+        "/zones/0/areas",
+        "/zones/0/areas/0",
+        "/zones/0/areas/0/polygon",
+        "/zones/0/areas/0/text",
+        "/categories",
+        "/categories/0",
+    ]);
+    (places, any_json()).prop_map(|(place, value)| {
+        let area =
+            json!({"shape": "polygon", "polygon": {"points": []}, "text": {"text": "", "position": {"x": 0, "y": 0}}});
+        let mut plan = plan(vec![row("A", vec![seat("A-1", 0.0), seat("A-2", 9.0)])], vec![area]);
+        *plan.pointer_mut(place).unwrap() = value;
+        plan
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_json_is_answered(value in any_json()) {
+        let _ = read_plan(value.to_string().as_bytes(), None);
+    }
+
+    #[test]
+    fn a_damaged_plan_is_drawn_or_refused(plan in damaged(), beside in any_json()) {
+        let text = plan.to_string();
+        if let Ok((layout, _)) = read_plan(text.as_bytes(), None) {
+            let slots: Vec<_> = (0..layout.seats.len()).map(crate::catalog::geometry::Slot::Seat).collect();
+            let drawing = crate::catalog::geometry::draw(&layout, &slots);
+            prop_assert!(serde_json::from_slice::<Value>(&drawing.json).is_ok());
+        }
+        let _ = read_plan(text.as_bytes(), Some(beside.to_string().as_bytes()));
+    }
+
+    #[test]
+    fn a_plan_is_kept_to_the_letter(labels in proptest::collection::vec("[^\\x00]{0,12}", 1..20)) {
+        let seats = labels.iter().enumerate().map(|(i, l)| {
+            let mut seat = seat(&format!("guid {i}"), i as f64);
+            seat["seat_number"] = l.as_str().into();
+            seat
+        }).collect();
+        let plan = read(&plan(vec![row("A", seats)], vec![])).value;
+        let read: Vec<&str> = plan.seats().map(|s| s.label.as_str()).collect();
+        prop_assert_eq!(read, labels.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+}
