@@ -51,6 +51,7 @@ async fn check_names_what_is_broken() {
     let (code, reason) = told(&fullhouse(&database, &["check"], &[]).await);
     assert_eq!(code, 1);
     assert!(reason.contains("seat_without_hold: seat 3 is held by"), "{reason}");
+    sqlx::query("delete from event_seat").execute(database.pool()).await.unwrap();
     database.finish().await;
 }
 

@@ -63,15 +63,12 @@ async fn a_chunked_body_that_does_not_end_is_cut_off() {
     let chunk = [b"10000\r\n".as_slice(), &vec![b' '; 65536], b"\r\n"].concat();
     let (mut reader, mut writer) = stream.split();
     let endless = async { while writer.write_all(&chunk).await.is_ok() {} };
-    let answer = async {
-        let mut text = vec![0; 64];
-        reader.read_exact(&mut text).await.unwrap();
-        String::from_utf8(text).unwrap()
-    };
-    tokio::select! {
-        () = endless => panic!("the hub closed without an answer"),
-        answer = tokio::time::timeout(HUNG, answer) => assert!(answer.unwrap().starts_with("HTTP/1.1 413")),
-    }
+    let mut answer = Vec::new();
+    // The kernel may throw the answer away with what was not read any more; that it ends is what counts.
+    let (_, _) = tokio::time::timeout(HUNG, async { tokio::join!(endless, reader.read_to_end(&mut answer)) })
+        .await
+        .expect("the hub closes the connection");
+    assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 413"), "{}", String::from_utf8_lossy(&answer));
     hub.stop().await;
     database.finish().await;
 }
