@@ -4,12 +4,18 @@ use std::{io::IsTerminal, path::PathBuf};
 
 use anyhow::{Context, bail};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use sqlx::PgPool;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
     auth::{self, NewAccount},
+    catalog::{
+        self,
+        commands::{EventCommand, PlanCommand, Report},
+    },
     config::Config,
     db, edge,
+    payment::simulator,
     serve::{self, Roles, StartOptions},
     telemetry, watch,
 };
@@ -34,12 +40,22 @@ enum Command {
     Serve(Serve),
     /// Bring the database's schema up to this binary's.
     Migrate,
+    /// Import a seating plan: all faults at once, each with its place.
+    Import(catalog::commands::ImportArgs),
+    /// Make an event.
+    #[command(subcommand)]
+    Event(catalog::commands::EventCommand),
+    /// Make up a plan.
+    #[command(subcommand)]
+    Plan(catalog::commands::PlanCommand),
     /// Enrol tills and kiosks.
     #[command(subcommand)]
     Terminal(Terminal),
     /// Make operators.
     #[command(subcommand)]
     Operator(Operator),
+    /// Run the simulated payment provider until interrupted.
+    SimulatePayments(simulator::Args),
     /// Look for everything that must never be true; exit with 1 if something is.
     Check,
     /// Print the description of the API (OpenAPI).
@@ -103,9 +119,15 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
             println!("the schema is up to date");
             Ok(())
         }
+        Command::Import(args) => report(catalog::commands::import(&open(&config).await?, &args).await?),
+        Command::Event(EventCommand::Create(args)) => {
+            report(catalog::commands::create_event(&open(&config).await?, &args).await?)
+        }
+        Command::Plan(PlanCommand::GenerateStadium(args)) => report(catalog::commands::generate_stadium(&args)),
+        Command::SimulatePayments(args) => simulator::run(args).await,
         Command::Terminal(Terminal::Add { name, role }) => add_terminal(&config, &name, role).await,
         Command::Terminal(Terminal::Revoke { name }) => {
-            let pool = db::connect(&config.database).await?;
+            let pool = open(&config).await?;
             anyhow::ensure!(auth::revoke(&pool, &name).await?, "there is no terminal called {name} with a valid token");
             println!("the token of {name} is refused from now on");
             Ok(())
@@ -121,6 +143,20 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
             Ok(())
         }
     }
+}
+
+/// A database with this binary's schema.
+async fn open(config: &Config) -> anyhow::Result<PgPool> {
+    let pool = db::connect(&config.database).await?;
+    db::check_schema(&pool).await?;
+    Ok(pool)
+}
+
+fn report(report: Report) -> anyhow::Result<()> {
+    let text = report.text.trim_end();
+    anyhow::ensure!(!report.failed, "{text}");
+    println!("{text}");
+    Ok(())
 }
 
 fn roles(named: &[Role]) -> Roles {
@@ -174,7 +210,7 @@ impl Stop {
 }
 
 async fn add_terminal(config: &Config, name: &str, role: TerminalRole) -> anyhow::Result<()> {
-    let pool = db::connect(&config.database).await?;
+    let pool = open(config).await?;
     let role = match role {
         TerminalRole::Counter => "counter",
         TerminalRole::Kiosk => "kiosk",
@@ -187,7 +223,7 @@ async fn add_terminal(config: &Config, name: &str, role: TerminalRole) -> anyhow
 
 async fn add_operator(config: &Config, email: String, name: String) -> anyhow::Result<()> {
     let password = read_password()?;
-    let pool = db::connect(&config.database).await?;
+    let pool = open(config).await?;
     let account =
         auth::add_operator(&pool, NewAccount { email, name, password }, config.auth.password_length_min).await?;
     println!("{} is an operator", account.email);
@@ -210,8 +246,7 @@ fn read_password() -> anyhow::Result<String> {
 }
 
 async fn check(config: &Config) -> anyhow::Result<()> {
-    let pool = db::connect(&config.database).await?;
-    db::check_schema(&pool).await?;
+    let pool = open(config).await?;
     let violations = watch::check(&pool).await?;
     for v in &violations {
         let event = v.event_id.map_or_else(String::new, |id| format!(" of event {id}"));
