@@ -1,0 +1,58 @@
+// Money, numbers and times, in the reader's way of writing them.
+
+import { text } from './text.svelte.ts';
+
+/** Minor units to what people write; the currency's own number of digits (JPY 0, KWD 3). */
+export function money(minor: number, currency: string): string {
+  const format = new Intl.NumberFormat(text.locale, { style: 'currency', currency });
+  const digits = format.resolvedOptions().maximumFractionDigits ?? 2;
+  return format.format(minor / 10 ** digits);
+}
+
+export function percent(share: number): string {
+  // "0 % free" must mean none, "100 % free" all.
+  const rounded = share <= 0 ? 0 : share >= 1 ? 1 : Math.min(0.99, Math.max(0.01, share));
+  return new Intl.NumberFormat(text.locale, { style: 'percent' }).format(rounded);
+}
+
+export function list(items: string[]): string {
+  return new Intl.ListFormat(text.locale, { type: 'conjunction' }).format(items);
+}
+
+/** A local time of the venue ("2027-03-01T19:00"), as the hub says it: no zone rules of ours. */
+export function venueTime(local: string, options: Intl.DateTimeFormatOptions): string {
+  return new Intl.DateTimeFormat(text.locale, { ...options, timeZone: 'UTC' }).format(
+    new Date(`${local.slice(0, 16)}Z`),
+  );
+}
+
+/** An instant in the reader's own zone. */
+export function yourTime(instant: string | number, options: Intl.DateTimeFormatOptions): string {
+  return new Intl.DateTimeFormat(text.locale, options).format(new Date(instant));
+}
+
+export const DAY: Intl.DateTimeFormatOptions = {
+  weekday: 'short',
+  day: 'numeric',
+  month: 'short',
+  year: 'numeric',
+};
+export const CLOCK: Intl.DateTimeFormatOptions = { hour: 'numeric', minute: '2-digit' };
+export const DAY_AND_CLOCK: Intl.DateTimeFormatOptions = { ...DAY, ...CLOCK };
+
+/** Whether an instant reads differently on the reader's clock than on the venue's. */
+export function elsewhere(instant: string, local: string): boolean {
+  const date = new Date(instant);
+  const pad = (n: number) => String(n).padStart(2, '0');
+  const mine = `${date.getFullYear()}-${pad(date.getMonth() + 1)}-${pad(date.getDate())}T${pad(date.getHours())}:${pad(date.getMinutes())}`;
+  return mine !== local.slice(0, 16);
+}
+
+/** "7:05", or "1:07:05"; days are the caller's business. */
+export function countdown(ms: number): string {
+  const seconds = Math.max(0, Math.ceil(ms / 1000));
+  const pad = (n: number) => String(n).padStart(2, '0');
+  const h = Math.floor(seconds / 3600);
+  const m = Math.floor((seconds % 3600) / 60);
+  return h > 0 ? `${h}:${pad(m)}:${pad(seconds % 60)}` : `${m}:${pad(seconds % 60)}`;
+}

@@ -1,0 +1,73 @@
+// The one connection to the hub, the time by its clock, and who is signed in.
+
+import { Hub, KeyRing, ServerClock } from '../../../hub-client/index.ts';
+import type { Account } from '../../../protocol/index.ts';
+
+const clock = new ServerClock();
+
+export const hub = new Hub(
+  (input, init) => fetch(input, init),
+  clock,
+  new KeyRing(sessionStore(), freshKey),
+);
+
+let now = $state(Date.now());
+setInterval(() => (now = clock.now()), 250);
+
+/** The hub's time; reading it in a template makes a countdown. */
+export const time = {
+  get now(): number {
+    return now;
+  },
+};
+
+let account = $state.raw<Account | null>(null);
+let known = $state(false);
+
+export const session = {
+  get account(): Account | null {
+    return account;
+  },
+  /** False until the hub has said who we are. */
+  get known(): boolean {
+    return known;
+  },
+  async load(): Promise<void> {
+    try {
+      account = (await hub.session()).account;
+    } catch {
+      account = null;
+    }
+    known = true;
+  },
+  async signIn(email: string, password: string): Promise<void> {
+    account = (await hub.signIn(email, password)).account;
+    known = true;
+  },
+  async signUp(email: string, name: string, password: string): Promise<void> {
+    account = (await hub.signUp(email, name, password)).account;
+    known = true;
+  },
+  async signOut(): Promise<void> {
+    await hub.signOut();
+    account = null;
+  },
+  /** The hub says that the session is over. */
+  lost(): void {
+    account = null;
+  },
+};
+
+function sessionStore(): Storage | null {
+  try {
+    return globalThis.sessionStorage;
+  } catch {
+    return null;
+  }
+}
+
+/** randomUUID exists only in secure contexts; a hall's test machine may speak plain HTTP. */
+function freshKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}

@@ -1,0 +1,55 @@
+// What to say for each refusal. A code that is not here is shown by the hub's own title.
+
+import { ProblemError, UnknownOutcome } from '../../../hub-client/index.ts';
+import type { Problem } from '../../../protocol/index.ts';
+import { DAY_AND_CLOCK, yourTime } from './format.ts';
+import { t, type Key } from './text.svelte.ts';
+
+const TEXTS: Record<string, Key> = {
+  not_signed_in: 'problem.not_signed_in',
+  credentials_wrong: 'problem.credentials_wrong',
+  email_taken: 'problem.email_taken',
+  too_many_requests: 'problem.too_many_requests',
+  busy: 'problem.busy',
+  seats_unavailable: 'problem.seats_unavailable',
+  none_together: 'problem.none_together',
+  limit_reached: 'problem.limit_reached',
+  seats_too_many: 'problem.seats_too_many',
+  leaves_single_seat: 'problem.leaves_single_seat',
+  companion_needs_accessible: 'problem.companion_needs_accessible',
+  churn_spent: 'problem.churn_spent',
+  hold_frozen: 'problem.hold_frozen',
+  hold_ended: 'problem.hold_ended',
+  hold_unknown: 'problem.hold_ended',
+  sale_not_open: 'problem.sale_not_open',
+  sale_closed: 'problem.sale_closed',
+  sale_paused: 'problem.sale_paused',
+  event_cancelled: 'problem.event_cancelled',
+  order_not_open: 'problem.order_not_open',
+  attempt_live: 'problem.attempt_live',
+  too_late_to_pay: 'problem.too_late_to_pay',
+  payment_gate_closed: 'problem.payment_gate_closed',
+  amount_mismatch: 'problem.amount_mismatch',
+};
+
+export function explain(error: unknown): string {
+  if (error instanceof ProblemError) return explainProblem(error.problem);
+  if (error instanceof UnknownOutcome) return t('problem.unknown_outcome');
+  return t('problem.unexpected');
+}
+
+export function explainProblem(problem: Problem): string {
+  const key = TEXTS[problem.code];
+  if (!key) return problem.detail ? `${problem.title}: ${problem.detail}` : problem.title;
+  return t(key, {
+    limit: problem.limit ?? 0,
+    left: problem.left ?? 0,
+    held: problem.held ?? 0,
+    bought: problem.bought ?? 0,
+    time: problem.opens_at ? yourTime(problem.opens_at, DAY_AND_CLOCK) : '',
+  });
+}
+
+export function isCode(error: unknown, ...codes: string[]): boolean {
+  return error instanceof ProblemError && codes.includes(error.code);
+}

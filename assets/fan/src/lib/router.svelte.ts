@@ -1,0 +1,62 @@
+// Addresses: a handful of pages, the browser's own history, ordinary links.
+
+export type Route =
+  | { page: 'programme' }
+  | { page: 'event'; slug: string }
+  | { page: 'orders' }
+  | { page: 'order'; id: string }
+  | { page: 'signin'; next: string }
+  | { page: 'nowhere' };
+
+let current = $state.raw<Route>(read());
+
+export const route = {
+  get current(): Route {
+    return current;
+  },
+};
+
+export function go(path: string, replace = false): void {
+  if (replace) history.replaceState(null, '', path);
+  else history.pushState(null, '', path);
+  current = read();
+  scrollTo(0, 0);
+}
+
+/** Links within the page stay ordinary links: new tabs, copying and middle clicks keep working. */
+export function watchLinks(): void {
+  addEventListener('popstate', () => (current = read()));
+  document.addEventListener('click', (event) => {
+    if (event.defaultPrevented || event.button !== 0) return;
+    if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    const link = (event.target as Element).closest?.('a');
+    if (!link || link.target || link.origin !== location.origin || link.hasAttribute('download'))
+      return;
+    if (link.hash && link.pathname === location.pathname) return;
+    if (link.pathname.startsWith('/api/')) return;
+    event.preventDefault();
+    go(link.pathname + link.search);
+  });
+}
+
+function read(): Route {
+  const [first, second, ...rest] = location.pathname.split('/').filter(Boolean).map(decode);
+  if (rest.length > 0) return { page: 'nowhere' };
+  if (first === undefined) return { page: 'programme' };
+  if (first === 'events' && second) return { page: 'event', slug: second };
+  if (first === 'orders') return second ? { page: 'order', id: second } : { page: 'orders' };
+  if (first === 'signin' && !second) {
+    const next = new URLSearchParams(location.search).get('next') ?? '/';
+    // Only our own addresses: never a way to send somebody elsewhere.
+    return { page: 'signin', next: /^\/(?![/\\])/.test(next) ? next : '/' };
+  }
+  return { page: 'nowhere' };
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}

@@ -1,0 +1,34 @@
+// The honest state of a sale, from the hub's state, its clock, and what is really left.
+
+import type { EventSummary, Sale } from '../../../protocol/index.ts';
+import type { Key } from './text.svelte.ts';
+
+export type SaleState = Sale | 'low' | 'opening';
+
+const LOW_SHARE = 0.08;
+
+export const SALE_TEXTS: Record<SaleState, Key> = {
+  upcoming: 'sale.upcoming',
+  opening: 'sale.opening',
+  on_sale: 'sale.on_sale',
+  low: 'sale.low',
+  paused: 'sale.paused',
+  closed: 'sale.closed',
+  sold_out: 'sale.sold_out',
+  cancelled: 'sale.cancelled',
+};
+
+export function saleState(
+  event: EventSummary,
+  now: number,
+  free = event.seats_available,
+): SaleState {
+  if (event.sale === 'upcoming')
+    return now >= Date.parse(event.on_sale_at) ? 'opening' : 'upcoming';
+  if (event.sale === 'on_sale' && free > 0 && free < event.seats_total * LOW_SHARE) return 'low';
+  return event.sale;
+}
+
+export function canBuy(state: SaleState): boolean {
+  return state === 'on_sale' || state === 'low' || state === 'opening';
+}

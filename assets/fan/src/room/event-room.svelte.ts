@@ -1,0 +1,378 @@
+// One event as this fan lives it: its seats, what they picked, what they hold.
+//
+// - Picking is local and promises nothing; one atomic request takes all picked seats, or says which
+//   were lost. There is no "check first".
+// - The hold is the hub's: it is read again whenever it may have changed elsewhere (another tab,
+//   Back, another device), so one's own hold never stands in one's way.
+
+import { browserPorts, Feed, ProblemError, type FeedState } from '../../../hub-client/index.ts';
+import {
+  Status,
+  type Best,
+  type EventPage,
+  type Hold,
+  type HoldRequest,
+  type Limit,
+} from '../../../protocol/index.ts';
+import { Board, Look, readPlan, type SeatMap } from '../../../seat-map/index.ts';
+import { announce } from '../lib/announce.svelte.ts';
+import { hub, session } from '../lib/hub.svelte.ts';
+import { explain, isCode } from '../lib/problems.ts';
+import { t } from '../lib/text.svelte.ts';
+import { HoldClock } from './hold-clock.ts';
+import { forget, otherTabs, recall, remember } from './memory.ts';
+import { Seats } from './seats.ts';
+
+export type Notice =
+  | { kind: 'text'; text: string }
+  | { kind: 'lost'; lost: number[]; wanted: number[]; offers: number[][] }
+  | { kind: 'partly'; missing: number[] };
+
+const TICK_MS = 250;
+
+export class EventRoom {
+  readonly board: Board;
+  readonly seats: Seats;
+  hold = $state.raw<Hold | null>(null);
+  limit = $state.raw<Limit | null>(null);
+  picked = $state.raw<number[]>([]);
+  bought = $state.raw<number[]>([]);
+  /** Ticket type by seat, where it isn't the first one. */
+  types = $state<Record<number, string>>({});
+  feedState = $state<FeedState>('connecting');
+  /** Grows when seats changed, a few times a second at most: read it to follow the board. */
+  tick = $state(0);
+  busy = $state(false);
+  notice = $state.raw<Notice | null>(null);
+  /** The level that is looked for, or null. */
+  filter = $state<number | null>(null);
+  /** What waits until somebody has signed in. */
+  waiting = $state.raw<(() => Promise<void>) | null>(null);
+  map: SeatMap | null = null;
+  private readonly feed: Feed;
+  private readonly clock: HoldClock;
+  private readonly tabs: { tell(): void; close(): void };
+  private readonly stop = new AbortController();
+  private tickTimer: ReturnType<typeof setTimeout> | undefined;
+  private rereadTimer: ReturnType<typeof setTimeout> | undefined;
+
+  static async open(slug: string): Promise<EventRoom> {
+    const page = await hub.event(slug);
+    const geometry = await hub.geometry(page.plan.geometry);
+    return new EventRoom(page, new Board(readPlan(coloured(geometry, page))));
+  }
+
+  private constructor(
+    readonly page: EventPage,
+    board: Board,
+  ) {
+    this.board = board;
+    this.seats = new Seats(board.plan, page);
+    this.board.rank = this.seats.rank();
+    this.picked = recall(this.id).filter((seat) => this.seats.level(seat));
+    this.clock = new HoldClock({
+      minutesLeft: (minutes) =>
+        announce(t('announce.minutes_left', { count: minutes }), minutes <= 1),
+      payTimeOver: () => announce(t('announce.pay_time_over'), true),
+      ended: () => void this.ended(),
+    });
+    this.tabs = otherTabs(this.id, () => void this.readHold());
+    this.feed = new Feed(this.id, browserPorts(), {
+      whole: (statuses) => this.whole(statuses),
+      changed: (delta) => this.changed(delta.seats, delta.statuses),
+      state: (state) => (this.feedState = state),
+    });
+    this.feed.start();
+    void this.readHold();
+    void this.readBought();
+    const shown = () => document.visibilityState === 'visible' && void this.readHold();
+    document.addEventListener('visibilitychange', shown, { signal: this.stop.signal });
+    addEventListener('pageshow', (event) => event.persisted && void this.readHold(), {
+      signal: this.stop.signal,
+    });
+  }
+
+  close(): void {
+    this.stop.abort();
+    this.feed.stop();
+    this.clock.stop();
+    this.tabs.close();
+    clearTimeout(this.tickTimer);
+    clearTimeout(this.rereadTimer);
+  }
+
+  get id(): number {
+    return this.page.event.id;
+  }
+
+  get mine(): readonly number[] {
+    return this.hold?.seats ?? [];
+  }
+
+  /** How many more this fan may pick. */
+  get left(): number {
+    const most = this.page.event.seat_limit;
+    const left = this.limit?.left ?? most - this.mine.length;
+    return Math.max(0, left - this.picked.length);
+  }
+
+  get epoch(): number {
+    return this.feed.room.epoch;
+  }
+
+  get frame(): number {
+    return this.feed.room.frame;
+  }
+
+  // ---- picking ----
+
+  /** One tap on a seat, on the map or in the list. */
+  toggle(seat: number): void {
+    const look = this.board.look(seat);
+    if (look === Look.picked) return this.pick(this.picked.filter((one) => one !== seat));
+    if (look === Look.mine) return void this.release([seat]);
+    if (look !== Look.available)
+      return announce(`${this.seats.name(seat)}: ${t(LOOK_TEXTS[look])}`);
+    if (!this.seats.level(seat)) return this.say(t('seat.not_for_sale'));
+    if (this.hold?.frozen) return this.say(t('problem.hold_frozen'));
+    if (this.left <= 0) {
+      const { held = 0, bought = 0, seat_limit = this.page.event.seat_limit } = this.limit ?? {};
+      return this.say(t('problem.limit_reached', { limit: seat_limit, held, bought, left: 0 }));
+    }
+    this.notice = null;
+    this.pick([...this.picked, seat]);
+    announce(t('announce.picked', { seat: this.seats.name(seat) }));
+  }
+
+  pick(seats: number[]): void {
+    this.picked = seats;
+    if (seats.length > 0) remember(this.id, seats);
+    else forget(this.id);
+    this.redrawOwn();
+  }
+
+  // ---- holding ----
+
+  async holdPicked(): Promise<void> {
+    if (this.picked.length > 0)
+      await this.take({ seats: [...this.picked].sort((a, b) => a - b) }, this.picked);
+  }
+
+  async holdBest(best: Best): Promise<void> {
+    this.pick([]);
+    await this.take({ best }, []);
+  }
+
+  /** One of the alternatives: what is left of the wish, and the offered seats for the lost ones. */
+  async holdOffer(offer: number[]): Promise<void> {
+    if (this.notice?.kind !== 'lost') return;
+    const { wanted, lost } = this.notice;
+    const kept = wanted.filter((seat) => !lost.includes(seat));
+    const seats = offer.length + kept.length <= wanted.length ? [...kept, ...offer] : offer;
+    this.pick(seats);
+    await this.holdPicked();
+  }
+
+  private take(request: HoldRequest, wanted: readonly number[]): Promise<void> {
+    return this.doing(
+      async () => {
+        try {
+          const answer = await hub.hold(this.id, request);
+          this.notice = answer.not_held?.length
+            ? { kind: 'partly', missing: answer.not_held }
+            : null;
+          this.pick([]);
+          this.holds(answer.hold);
+          announce(t('announce.held', { count: answer.hold.seats.length }));
+          this.map?.showSeats(answer.hold.seats);
+          this.tabs.tell();
+        } catch (error) {
+          if (isCode(error, 'seats_unavailable'))
+            return this.lost((error as ProblemError).problem, wanted);
+          throw error;
+        }
+      },
+      () => this.take(request, wanted),
+    );
+  }
+
+  private lost(problem: { lost?: number[]; offers?: number[][] }, wanted: readonly number[]): void {
+    const lost = problem.lost ?? [];
+    this.pick(this.picked.filter((seat) => !lost.includes(seat)));
+    this.notice = { kind: 'lost', lost, wanted: [...wanted], offers: problem.offers ?? [] };
+    announce(t('announce.lost', { seats: this.seats.nameAll(lost).join('; ') }), true);
+    if (lost.length > 0) this.map?.showSeats([...lost, ...(problem.offers?.[0] ?? [])]);
+  }
+
+  release(seats: number[]): Promise<void> {
+    const hold = this.hold;
+    if (!hold) return Promise.resolve();
+    const all = seats.length >= hold.seats.length;
+    return this.doing(async () => {
+      const answer = all ? await hub.releaseAll(hold.id) : await hub.release(hold.id, seats);
+      this.holds(answer.hold);
+      announce(t('announce.released', { count: seats.length }));
+      this.tabs.tell();
+    });
+  }
+
+  /** Turns the hold into an order; the hub prices it. */
+  async checkout(): Promise<string | null> {
+    const hold = this.hold;
+    let order: string | null = null;
+    if (!hold) return null;
+    await this.doing(async () => {
+      const tickets = hold.seats.map((seat) => ({ seat_no: seat, ticket_type: this.typeOf(seat) }));
+      order = (await hub.checkout(hold.id, tickets)).order.id;
+    });
+    return order;
+  }
+
+  typeOf(seat: number): string {
+    return this.types[seat] ?? this.seats.level(seat)?.prices[0]?.ticket_type ?? '';
+  }
+
+  /** Asks the hub what we hold, here or in another tab or on another device. */
+  async readHold(): Promise<void> {
+    try {
+      const { hold, limit } = await hub.myHold(this.id);
+      this.limit = limit;
+      this.holds(hold, limit);
+    } catch (error) {
+      // Not signed in: then there is nothing of ours. No answer: keep what we knew.
+      if (isCode(error, 'not_signed_in')) this.holds(null);
+    }
+  }
+
+  async readBought(): Promise<void> {
+    if (!session.account) return;
+    try {
+      const { orders } = await hub.orders();
+      const ours = orders.filter((one) => one.event_id === this.id && one.state === 'confirmed');
+      this.bought = ours.flatMap((one) => one.tickets.map((ticket) => ticket.seat_no));
+      this.redrawOwn();
+    } catch {
+      // Marks on the map only; the orders page says more.
+    }
+  }
+
+  // ---- inside ----
+
+  private holds(hold: Hold | null, limit?: Limit): void {
+    this.hold = hold;
+    this.clock.follow(hold);
+    if (!limit && this.limit) {
+      const held = hold?.seats.length ?? 0;
+      this.limit = { ...this.limit, held, left: this.limit.seat_limit - this.limit.bought - held };
+    }
+    if (hold) this.pick(this.picked.filter((seat) => !hold.seats.includes(seat)));
+    else this.redrawOwn();
+  }
+
+  private async ended(): Promise<void> {
+    await this.readHold();
+    if (this.hold) return;
+    this.say(t('notice.hold_ended'));
+    announce(t('notice.hold_ended'), true);
+  }
+
+  private async doing(verb: () => Promise<void>, again?: () => Promise<void>): Promise<void> {
+    if (this.busy) return;
+    this.busy = true;
+    try {
+      await verb();
+    } catch (error) {
+      if (isCode(error, 'not_signed_in')) {
+        session.lost();
+        this.waiting = again ?? (async () => this.readHold());
+        return;
+      }
+      this.say(explain(error));
+      // Whatever was refused, what we hold may be other than we thought.
+      void this.readHold();
+    } finally {
+      this.busy = false;
+    }
+  }
+
+  private say(message: string): void {
+    this.notice = { kind: 'text', text: message };
+    announce(message);
+  }
+
+  private whole(statuses: Uint8Array): void {
+    if (this.map) this.map.setStatuses(statuses);
+    else this.board.replace(statuses);
+    this.checkPicked();
+    this.bump();
+  }
+
+  private changed(seats: Uint32Array, statuses: Uint8Array): void {
+    if (this.map) this.map.apply(seats, statuses);
+    else for (let i = 0; i < seats.length; i++) this.board.set(seats[i], statuses[i]);
+    if (this.picked.length > 0) this.checkPicked();
+    // Ours turned free or sold without our doing: another tab or device, or time ran out.
+    const mine = this.mine;
+    if (
+      mine.length > 0 &&
+      seats.some((seat, i) => statuses[i] !== Status.held && mine.includes(seat))
+    ) {
+      this.rereadSoon();
+    }
+    this.bump();
+  }
+
+  /** Picked seats that somebody else took: say so now, not when the button is pressed. */
+  private checkPicked(): void {
+    if (this.busy) return;
+    const gone = this.picked.filter((seat) => this.board.status[seat] !== Status.available);
+    if (gone.length === 0) return;
+    this.pick(this.picked.filter((seat) => !gone.includes(seat)));
+    const message = t('announce.taken', { seats: this.seats.nameAll(gone).join('; ') });
+    this.notice = { kind: 'text', text: message };
+    announce(message, true);
+  }
+
+  private rereadSoon(): void {
+    this.rereadTimer ??= setTimeout(() => {
+      this.rereadTimer = undefined;
+      void this.readHold();
+    }, 700);
+  }
+
+  private redrawOwn(): void {
+    if (this.map) this.map.setOwn(this.picked, this.mine, this.bought);
+    else this.board.setOwn(this.picked, this.mine, this.bought);
+    this.bump();
+  }
+
+  private bump(): void {
+    this.tickTimer ??= setTimeout(() => {
+      this.tickTimer = undefined;
+      this.tick++;
+    }, TICK_MS);
+  }
+}
+
+export const LOOK_TEXTS = [
+  'status.available',
+  'status.held',
+  'status.sold',
+  'status.blocked',
+  'status.picked',
+  'status.mine',
+  'status.bought',
+] as const;
+
+/** The event's colours win over those that the plan was drawn with. */
+function coloured<G extends { categories: { name: string; color: string }[] }>(
+  geometry: G,
+  page: EventPage,
+): G {
+  const colors = new Map(page.price_levels.map((level) => [level.category, level.color]));
+  const categories = geometry.categories.map(({ name, color }) => ({
+    name,
+    color: colors.get(name) ?? color,
+  }));
+  return { ...geometry, categories };
+}

@@ -1,0 +1,100 @@
+// What seats are called and what they cost: joins the plan's drawing with the event's price levels.
+
+import { SeatFlag, type EventPage, type PriceLevel } from '../../../protocol/index.ts';
+import type { Plan } from '../../../seat-map/index.ts';
+import { list, money } from '../lib/format.ts';
+import { t } from '../lib/text.svelte.ts';
+
+export interface Place {
+  section: string;
+  row: string;
+  number: string;
+}
+
+export class Seats {
+  readonly currency: string;
+  /** By category of the plan; undefined where a category has no price, and so is not for sale. */
+  private readonly levelOfCategory: (PriceLevel | undefined)[];
+
+  constructor(
+    readonly plan: Plan,
+    readonly page: EventPage,
+  ) {
+    this.currency = page.event.currency;
+    const byName = new Map(page.price_levels.map((level) => [level.category, level]));
+    this.levelOfCategory = plan.categories.map(({ name }) => byName.get(name));
+  }
+
+  level(seat: number): PriceLevel | undefined {
+    return this.levelOfCategory[this.plan.category[seat]];
+  }
+
+  levelOf(category: number): PriceLevel | undefined {
+    return this.levelOfCategory[category];
+  }
+
+  /** Categories from cheap to dear. */
+  rank(): number[] {
+    const price = (category: number) =>
+      this.levelOfCategory[category]?.prices[0]?.amount_minor ?? Infinity;
+    return this.plan.categories.map((_, index) => index).sort((a, b) => price(a) - price(b));
+  }
+
+  price(seat: number, ticketType?: string): number | undefined {
+    const prices = this.level(seat)?.prices ?? [];
+    return (prices.find((one) => one.ticket_type === ticketType) ?? prices[0])?.amount_minor;
+  }
+
+  place(seat: number): Place {
+    const { plan } = this;
+    return {
+      section: plan.sections[plan.section[seat]]?.name ?? '',
+      row: plan.rows[plan.row[seat]]?.label ?? '',
+      number: plan.number[seat] ?? '',
+    };
+  }
+
+  name(seat: number): string {
+    return placeName(this.place(seat));
+  }
+
+  /** "Block 112, row 7, seats 12, 13": neighbours are named once. */
+  nameAll(seats: readonly number[]): string[] {
+    const rows = new Map<string, { place: Place; numbers: string[] }>();
+    for (const seat of [...seats].sort((a, b) => a - b)) {
+      const place = this.place(seat);
+      const key = JSON.stringify([place.section, place.row]);
+      const row = rows.get(key) ?? { place, numbers: [] };
+      row.numbers.push(place.number);
+      rows.set(key, row);
+    }
+    return [...rows.values()].map(({ place, numbers }) =>
+      numbers.length === 1
+        ? placeName(place)
+        : placeName({ ...place, number: list(numbers) }, numbers.length),
+    );
+  }
+
+  traits(seat: number): string[] {
+    const flags = this.plan.flags[seat];
+    const traits: string[] = [];
+    if (flags & SeatFlag.accessible) traits.push(t('trait.accessible'));
+    if (flags & SeatFlag.companion) traits.push(t('trait.companion'));
+    if (flags & SeatFlag.restrictedView) traits.push(t('trait.restricted_view'));
+    if (flags & SeatFlag.standing) traits.push(t('trait.standing'));
+    return traits;
+  }
+
+  money(minor: number): string {
+    return money(minor, this.currency);
+  }
+}
+
+/** A blank row name is allowed, and then the word "row" is left out too. */
+export function placeName({ section, row, number }: Place, count = 1): string {
+  const many = count > 1;
+  if (!row.trim()) {
+    return t(many ? 'seat.without_row_many' : 'seat.without_row', { section, number });
+  }
+  return t(many ? 'seat.full_many' : 'seat.full', { section, row, number });
+}

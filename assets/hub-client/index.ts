@@ -1,0 +1,9 @@
+// The browser's side of the wire: requests with their keys, and the live feed of an event.
+// Framework-free; knows the protocol and nothing else.
+
+export { Hub, ProblemError, UnknownOutcome } from './http.ts';
+export { KeyRing, type KeyStore } from './keys.ts';
+export { ServerClock } from './clock.ts';
+export { Feed, type FeedPorts, type FeedState, type SocketHandlers } from './feed.ts';
+export { browserPorts } from './browser.ts';
+export { Room } from './room.ts';

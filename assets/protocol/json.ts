@@ -1,0 +1,206 @@
+// The JSON bodies of the hub's API as a browser sees them. Times are RFC 3339 in UTC, money is
+// integer minor units of `currency`. The wire only grows: unknown fields are ignored.
+
+import type { StatusName } from './frames.ts';
+
+export type Sale = 'upcoming' | 'on_sale' | 'paused' | 'closed' | 'sold_out' | 'cancelled';
+
+export interface VenueSummary {
+  id: number;
+  slug: string;
+  name: string;
+  city: string;
+  country: string;
+}
+
+export interface Performer {
+  id: number;
+  slug: string;
+  name: string;
+}
+
+export interface EventSummary {
+  id: number;
+  slug: string;
+  name: string;
+  tags: string[];
+  venue: VenueSummary;
+  performers: Performer[];
+  time_zone: string;
+  starts_at: string;
+  starts_local: string;
+  doors_local: string | null;
+  on_sale_at: string;
+  on_sale_local: string;
+  off_sale_at: string | null;
+  sale: Sale;
+  currency: string;
+  from_minor: number | null;
+  seats_total: number;
+  seats_available: number;
+  now: string;
+}
+
+export interface EventList {
+  events: EventSummary[];
+}
+
+export interface PriceLevel {
+  level: number;
+  name: string;
+  category: string;
+  color: string;
+  prices: { ticket_type: string; amount_minor: number }[];
+}
+
+export interface Fee {
+  code: string;
+  basis: 'seat' | 'order';
+  amount_minor: number;
+}
+
+export interface SeatInfo {
+  seat_no: number;
+  guid: string;
+  section: string;
+  row: string;
+  number: string;
+  level: number;
+  accessible: boolean;
+  companion: boolean;
+  restricted_view: boolean;
+  standing: boolean;
+  status: StatusName;
+}
+
+export interface EventPage {
+  event: EventSummary & {
+    description: string;
+    doors_at: string | null;
+    seat_limit: number;
+    hold_ttl_s: number;
+  };
+  venue: VenueSummary & { time_zone: string };
+  performers: Performer[];
+  price_levels: PriceLevel[];
+  fees: Fee[];
+  plan: { hash: string; revision: number; seat_count: number; geometry: string };
+  seats?: SeatInfo[];
+}
+
+export interface Account {
+  id: number;
+  email: string;
+  name: string;
+  role: string;
+}
+
+export interface Hold {
+  id: string;
+  event_id: number;
+  seats: number[];
+  held_until: string;
+  /** What the countdown shows: no payment starts after it. */
+  pay_until: string;
+  frozen: boolean;
+  version: number;
+}
+
+export interface Limit {
+  seat_limit: number;
+  held: number;
+  bought: number;
+  left: number;
+}
+
+export interface HoldState {
+  hold: Hold | null;
+  limit: Limit;
+  now: string;
+}
+
+export interface Best {
+  count: number;
+  level?: number;
+  section?: string;
+  accessible?: number;
+}
+
+export type HoldRequest = ({ seats: number[] } | { best: Best }) & {
+  fewer_ok?: boolean;
+  replace?: boolean;
+};
+
+export interface HoldAnswer {
+  hold: Hold;
+  not_held?: number[];
+  now: string;
+}
+
+export interface ReleaseAnswer {
+  hold: Hold | null;
+  now: string;
+}
+
+export interface TicketChoice {
+  seat_no: number;
+  ticket_type: string;
+}
+
+export interface OrderLine {
+  seat_no: number | null;
+  section?: string | null;
+  row?: string | null;
+  number?: string | null;
+  ticket_type: string | null;
+  fee_code: string | null;
+  amount_minor: number;
+}
+
+export interface Ticket {
+  seat_no: number;
+  section: string;
+  row: string;
+  number: string;
+  code: string;
+  state: 'pending' | 'valid' | 'void';
+}
+
+export type AttemptPhase =
+  'working' | 'action_required' | 'asking_bank' | 'declined' | 'not_charged' | 'paid' | 'failed';
+
+export interface Attempt {
+  id: string;
+  state: string;
+  phase: AttemptPhase;
+  action_url: string | null;
+  decline_code: string | null;
+  seats_until: string | null;
+}
+
+export interface Order {
+  id: string;
+  code: string;
+  event_id: number;
+  event_name: string;
+  state: 'open' | 'confirmed' | 'payment_due' | 'cancelled';
+  currency: string;
+  total_minor: number;
+  lines: OrderLine[];
+  held_until: string | null;
+  pay_until: string | null;
+  attempt: Attempt | null;
+  tickets: Ticket[];
+  created_at: string;
+  confirmed_at: string | null;
+}
+
+export interface PaymentConfig {
+  publishable_key: string;
+  form_url: string;
+}
+
+/** What the provider's card form and challenge page say to the page that framed them. */
+export type ProviderMessage =
+  | { type: 'fullhouse:payment_method'; id: string; brand?: string; last4?: string }
+  | { type: 'fullhouse:challenge_done' };

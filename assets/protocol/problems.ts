@@ -1,0 +1,33 @@
+// Refusals: `application/problem+json` with a stable code. A code is listed here only if a client
+// acts on it; any other is shown by its title.
+
+export interface Problem {
+  type: string;
+  code: string;
+  title: string;
+  status: number;
+  detail?: string;
+  /** seats_unavailable */
+  lost?: number[];
+  offers?: number[][];
+  /** seat_unknown, seats_repeated */
+  seats?: number[];
+  /** limit_reached, seats_too_many */
+  limit?: number;
+  held?: number;
+  bought?: number;
+  left?: number;
+  /** leaves_single_seat */
+  singles?: number[];
+  /** sale_not_open */
+  opens_at?: string;
+  /** attempt_live */
+  attempt_id?: string;
+  /** From the header `Retry-After`, in seconds. */
+  retry_after_s?: number;
+}
+
+export function isProblem(value: unknown): value is Problem {
+  if (typeof value !== 'object' || value === null) return false;
+  return typeof (value as Problem).code === 'string';
+}

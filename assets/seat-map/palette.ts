@@ -1,0 +1,89 @@
+// Colours of the map. Category colours are the organiser's, so they are moved until they can be
+// seen on our ground: contrast of at least 3:1 (WCAG 1.4.11), whatever was chosen.
+
+export interface Palette {
+  ground: string;
+  /** Fill and line of a section. */
+  section: string;
+  sectionLine: string;
+  area: string;
+  areaLine: string;
+  ink: string;
+  muted: string;
+  /** Seats nobody can have. */
+  gone: string;
+  own: string;
+  ownInk: string;
+  focus: string;
+}
+
+export const DARK: Palette = {
+  ground: '#14110f',
+  section: '#1f1b18',
+  sectionLine: '#3a332d',
+  area: '#28221e',
+  areaLine: '#40372f',
+  ink: '#f6efe4',
+  muted: '#a3988a',
+  gone: '#574e46',
+  own: '#ffd27a',
+  ownInk: '#221703',
+  focus: '#ffffff',
+};
+
+export const LIGHT: Palette = {
+  ground: '#f4efe6',
+  section: '#fffdf9',
+  sectionLine: '#d9cfbf',
+  area: '#e7dece',
+  areaLine: '#cfc3af',
+  ink: '#1f1a15',
+  muted: '#6b6156',
+  gone: '#b9ae9f',
+  own: '#3d2a06',
+  ownInk: '#ffe2a6',
+  focus: '#000000',
+};
+
+export type Rgb = [number, number, number];
+
+export function rgbOf(color: string): Rgb {
+  const hex = /^#?([0-9a-f]{6})$/i.exec(color)?.[1];
+  const short = /^#?([0-9a-f]{3})$/i.exec(color)?.[1];
+  const digits = hex ?? short?.replace(/./g, '$&$&') ?? '888888';
+  const value = parseInt(digits, 16);
+  return [(value >> 16) & 255, (value >> 8) & 255, value & 255];
+}
+
+export function luminance([r, g, b]: Rgb): number {
+  const linear = (c: number) => (c <= 10 ? c / 3294.6 : ((c / 255 + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+}
+
+export function contrast(a: Rgb, b: Rgb): number {
+  const [hi, lo] = [luminance(a), luminance(b)].sort((p, q) => q - p);
+  return (hi + 0.05) / (lo + 0.05);
+}
+
+export function mix(a: Rgb, b: Rgb, share: number): Rgb {
+  return [0, 1, 2].map((i) => Math.round(a[i] + (b[i] - a[i]) * share)) as Rgb;
+}
+
+/** The colour itself, or the nearest one towards white or black that can be seen on the ground. */
+export function visibleOn(ground: Rgb, color: Rgb, ratio = 3): Rgb {
+  const towards: Rgb = luminance(ground) < 0.18 ? [255, 255, 255] : [0, 0, 0];
+  for (let share = 0; share < 1; share += 0.05) {
+    const candidate = mix(color, towards, share);
+    if (contrast(candidate, ground) >= ratio) return candidate;
+  }
+  return towards;
+}
+
+/** Ink for a glyph on a filled seat. */
+export function inkOn(fill: Rgb): string {
+  return luminance(fill) > 0.22 ? '#14110f' : '#ffffff';
+}
+
+export function css([r, g, b]: Rgb, alpha = 1): string {
+  return alpha === 1 ? `rgb(${r} ${g} ${b})` : `rgb(${r} ${g} ${b} / ${alpha})`;
+}
