@@ -11,7 +11,7 @@ use crate::{
     auth::{self, NewAccount},
     catalog::{
         self,
-        commands::{EventCommand, PlanCommand, Report},
+        commands::{EventCommand, ImportArgs, PlanCommand, Report},
     },
     config::Config,
     db, edge,
@@ -41,13 +41,13 @@ enum Command {
     /// Bring the database's schema up to this binary's.
     Migrate,
     /// Import a seating plan: all faults at once, each with its place.
-    Import(catalog::commands::ImportArgs),
+    Import(ImportArgs),
     /// Make an event.
     #[command(subcommand)]
-    Event(catalog::commands::EventCommand),
+    Event(EventCommand),
     /// Make up a plan.
     #[command(subcommand)]
-    Plan(catalog::commands::PlanCommand),
+    Plan(PlanCommand),
     /// Enrol tills and kiosks.
     #[command(subcommand)]
     Terminal(Terminal),

@@ -4,25 +4,21 @@
 //! - A hub does not start on a clock that was replaced, nor on a schema that is not its own.
 //! - Without NATS the frames stay in this process, so only one hub may run on a database; with it, any number.
 
-use std::{
-    net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+mod claim; // one hub a database, unless NATS joins them
+mod numbers; // what the parts say of themselves
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
 use axum::{extract::FromRef, http::HeaderMap};
-use prometheus_client::{
-    collector::Collector,
-    encoding::{DescriptorEncoder, EncodeMetric},
-    metrics::{counter::ConstCounter, gauge::ConstGauge},
-};
-use sqlx::{Connection, PgConnection, PgPool};
+use sqlx::PgPool;
+use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+use self::{
+    claim::{Claim, Claimed},
+    numbers::Numbers,
+};
 use crate::{
     auth::Auth,
     clock,
@@ -46,6 +42,8 @@ pub struct Hub {
     pub desks: Desks,
     /// What every answer tells a browser to be careful about.
     pub careful_headers: Arc<HeaderMap>,
+    /// Whether the claim on the database is still ours.
+    pub claimed: Claimed,
     /// Cancelled when the hub is told to stop.
     pub stop: CancellationToken,
 }
@@ -94,7 +92,8 @@ pub struct Running {
     pub addr: SocketAddr,
     pub hub: Hub,
     tasks: TaskTracker,
-    alone: Option<PgConnection>,
+    let_go: CancellationToken,
+    claim: JoinHandle<()>,
 }
 
 /// Starts a hub: checks what it stands on, then listens.
@@ -107,7 +106,7 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
     let pool = db::connect(&config.database).await?;
     db::check_schema(&pool).await?;
     check_clock(&pool, options.allow_test_clock).await?;
-    let alone = claim_database(&pool, embedded).await?;
+    let claim = Claim::stake(&pool, embedded).await?;
 
     let config = Arc::new(config);
     let assets = Assets::load(&config.http.assets_dir)?;
@@ -117,6 +116,7 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
         metrics: Metrics::new(Numbers { pool: pool.clone(), desks: desks.clone() }),
         auth: Auth::new(pool.clone(), &config.auth),
         careful_headers: Arc::new(careful_headers(&config)?),
+        claimed: claim.claimed(),
         stop: CancellationToken::new(),
         boards,
         desks,
@@ -124,6 +124,8 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
         config,
     };
     let (stop, tasks) = (&hub.stop, TaskTracker::new());
+    let let_go = CancellationToken::new();
+    let claim = tokio::spawn(claim.keep(let_go.clone()));
 
     let listener = edge::server::listen(&hub.config.http.listen).await?;
     let addr = listener.local_addr().context("the listening address")?;
@@ -136,13 +138,13 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
     }
     tasks.close();
     tracing::info!(%addr, ?roles, "the hub has started");
-    Ok(Running { addr, hub, tasks, alone: Some(alone) })
+    Ok(Running { addr, hub, tasks, let_go, claim })
 }
 
 impl Running {
     /// Stops taking requests, lets those under way and their writes end, then stops the workers.
     /// Takes `http.stop_timeout_s` twice at most.
-    pub async fn stop(mut self) {
+    pub async fn stop(self) {
         let patience = Duration::from_secs(self.hub.config.http.stop_timeout_s);
         self.hub.stop.cancel();
         if tokio::time::timeout(patience, self.tasks.wait()).await.is_err() {
@@ -152,43 +154,10 @@ impl Running {
         if tokio::time::timeout(patience, self.hub.pool.close()).await.is_err() {
             tracing::warn!("a write did not end in time; the database ends its transaction");
         }
-        if let Some(alone) = self.alone.take() {
-            let _ = alone.close().await; // the server lets go of the claim either way
-        }
+        // Last: whoever claims the database next finds nothing of ours under way.
+        self.let_go.cancel();
+        let _ = self.claim.await; // it has nothing to say
         tracing::info!("the hub has stopped");
-    }
-}
-
-/// What the parts of a hub say of themselves when somebody reads the metrics.
-struct Numbers {
-    pool: PgPool,
-    desks: Desks,
-}
-
-impl std::fmt::Debug for Numbers {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Numbers")
-    }
-}
-
-impl Collector for Numbers {
-    fn encode(&self, mut encoder: DescriptorEncoder) -> std::fmt::Result {
-        let mut gauge = |name, help, value: i64| {
-            let gauge = ConstGauge::new(value);
-            gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)
-        };
-        gauge("database_connections", "Connections open to PostgreSQL", self.pool.size().into())?;
-        gauge("database_connections_idle", "Connections that wait for work", self.pool.num_idle() as i64)?;
-        gauge("desk_waiting", "Requests that wait at all desks", self.desks.waiting() as i64)?;
-        let counts = self.desks.counts();
-        let mut counter = |name, help, value: &AtomicU64| {
-            let counter = ConstCounter::new(value.load(Ordering::Relaxed));
-            counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)
-        };
-        counter("desk_requests", "Requests that desks have decided", &counts.requests)?;
-        counter("desk_batches", "Transactions that decided them", &counts.batches)?;
-        counter("desk_batches_failed", "Batches that had to run singly", &counts.failed_batches)?;
-        counter("desk_busy_microseconds", "Time in those transactions", &counts.busy_us)
     }
 }
 
@@ -199,27 +168,6 @@ async fn check_clock(pool: &PgPool, allow_test_clock: bool) -> anyhow::Result<()
         bail!("db_clock() of this database was replaced (a test harness does that): seats would end at the wrong time");
     }
     Ok(())
-}
-
-/// "fullhous", as a number: the key of the claim on a database.
-const CLAIM: i64 = 0x6675_6c6c_686f_7573;
-
-/// Claims the database: a hub without NATS for itself alone, hubs with NATS together.
-/// The claim lasts as long as the connection that is returned.
-async fn claim_database(pool: &PgPool, alone: bool) -> anyhow::Result<PgConnection> {
-    let mut connection =
-        PgConnection::connect_with(&pool.connect_options()).await.context("connecting to PostgreSQL")?;
-    let claimed = if alone {
-        sqlx::query_scalar!(r#"select pg_try_advisory_lock($1) as "claimed!""#, CLAIM).fetch_one(&mut connection).await
-    } else {
-        sqlx::query_scalar!(r#"select pg_try_advisory_lock_shared($1) as "claimed!""#, CLAIM)
-            .fetch_one(&mut connection)
-            .await
-    };
-    if !claimed.context("claiming the database")? {
-        bail!("another hub runs on this database, and one of the two has no NATS (nats.url): their maps would differ");
-    }
-    Ok(connection)
 }
 
 /// Nothing depends on this: a session that has ended is refused by the clock.

@@ -29,6 +29,9 @@ pub async fn ready(State(hub): State<Hub>) -> Response {
     if !matches!(database.await, Ok(Ok(_))) {
         lacking.push("database");
     }
+    if !hub.claimed.holds() {
+        lacking.push("the claim on the database");
+    }
     let (status, text) = if lacking.is_empty() {
         (StatusCode::OK, "ready\n".to_owned())
     } else {

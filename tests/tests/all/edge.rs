@@ -297,3 +297,23 @@ async fn a_database_that_does_not_answer_is_busy_and_not_ready() {
     hub.stop().await;
     database.finish().await;
 }
+
+#[tokio::test]
+async fn a_claim_that_broke_is_staked_again() {
+    let (database, hub) = hub().await;
+    let stranger = Fan::stranger(&hub.url());
+    let holder = "from pg_locks where locktype = 'advisory' and granted and classid = 1718971500
+                  and database = (select oid from pg_database where datname = current_database())";
+    let before: i32 = sqlx::query_scalar(&format!("select pid {holder}")).fetch_one(database.pool()).await.unwrap();
+    sqlx::query("select pg_terminate_backend($1)").bind(before).execute(database.pool()).await.unwrap();
+    eventually("the claim is another connection's", || async {
+        let now: Option<i32> =
+            sqlx::query_scalar(&format!("select pid {holder}")).fetch_optional(database.pool()).await.unwrap();
+        now.filter(|pid| *pid != before)
+    })
+    .await;
+    eventually("the hub is ready again", || async { stranger.get("/readyz").await.status.is_success().then_some(()) })
+        .await;
+    hub.stop().await;
+    database.finish().await;
+}

@@ -1,0 +1,44 @@
+//! What the parts of a hub say of themselves when somebody reads the metrics.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric},
+    metrics::{counter::ConstCounter, gauge::ConstGauge},
+};
+use sqlx::PgPool;
+
+use crate::hold::desk::Desks;
+
+pub struct Numbers {
+    pub pool: PgPool,
+    pub desks: Desks,
+}
+
+impl std::fmt::Debug for Numbers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Numbers")
+    }
+}
+
+impl Collector for Numbers {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> std::fmt::Result {
+        let mut gauge = |name, help, value: i64| {
+            let gauge = ConstGauge::new(value);
+            gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)
+        };
+        gauge("database_connections", "Connections open to PostgreSQL", self.pool.size().into())?;
+        gauge("database_connections_idle", "Connections that wait for work", self.pool.num_idle() as i64)?;
+        gauge("desk_waiting", "Requests that wait at all desks", self.desks.waiting() as i64)?;
+        let counts = self.desks.counts();
+        let mut counter = |name, help, value: &AtomicU64| {
+            let counter = ConstCounter::new(value.load(Ordering::Relaxed));
+            counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)
+        };
+        counter("desk_requests", "Requests that desks have decided", &counts.requests)?;
+        counter("desk_batches", "Transactions that decided them", &counts.batches)?;
+        counter("desk_batches_failed", "Batches that had to run singly", &counts.failed_batches)?;
+        counter("desk_busy_microseconds", "Time in those transactions", &counts.busy_us)
+    }
+}
