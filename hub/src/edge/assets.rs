@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 use super::problem::{Code, Problem};
 
 const BYTES_MAX: u64 = 64 << 20;
+const PAGE: &str = "/index.html";
 /// What the build names after its content never changes.
 const HASHED: &str = "/assets/";
 /// Paths of the page's own router; each is answered with the page.
@@ -45,7 +46,7 @@ impl Assets {
         let root = Path::new(folder);
         let mut left = BYTES_MAX;
         assets.read(root, root, &mut left).with_context(|| format!("http.assets_dir {folder}"))?;
-        anyhow::ensure!(assets.files.contains_key("/index.html"), "http.assets_dir {folder} has no index.html");
+        anyhow::ensure!(assets.files.contains_key(PAGE), "http.assets_dir {folder} has no index.html");
         Ok(assets)
     }
 
@@ -74,16 +75,25 @@ impl Assets {
         }
         let is_page = path == "/"
             || PAGES.iter().any(|p| path.strip_prefix(p).is_some_and(|r| r.is_empty() || r.starts_with('/')));
-        let name = if is_page { "/index.html" } else { path };
-        let Some(file) = self.files.get(name) else { return Problem::new(Code::NotFound).into_response() };
-        let cache = if name.starts_with(HASHED) { "public, max-age=31536000, immutable" } else { "no-cache" };
+        let name = if is_page { PAGE } else { path };
+        let (file, status) = match (self.files.get(name), self.files.get(PAGE)) {
+            (Some(file), _) => (file, StatusCode::OK),
+            // Somebody followed a link that leads nowhere: the page says so more kindly.
+            (None, Some(page)) if accepts_html(headers) => (page, StatusCode::NOT_FOUND),
+            _ => return Problem::new(Code::NotFound).into_response(),
+        };
+        let cache = if name.starts_with(HASHED) && status == StatusCode::OK {
+            "public, max-age=31536000, immutable"
+        } else {
+            "no-cache"
+        };
         let about =
             [(header::ETAG, file.etag.as_str()), (header::CACHE_CONTROL, cache), (header::VARY, "accept-encoding")];
         let known = headers.get(header::IF_NONE_MATCH).and_then(|v| v.to_str().ok()).unwrap_or("");
-        if known.split(',').any(|tag| tag.trim().trim_start_matches("W/") == file.etag) {
+        if status == StatusCode::OK && known.split(',').any(|tag| tag.trim().trim_start_matches("W/") == file.etag) {
             return (StatusCode::NOT_MODIFIED, about).into_response();
         }
-        let mut response = (about, [(header::CONTENT_TYPE, file.kind)]).into_response();
+        let mut response = (status, about, [(header::CONTENT_TYPE, file.kind)]).into_response();
         let body = match &file.gzip {
             Some(gzip) if accepts_gzip(headers) => {
                 response.headers_mut().insert(header::CONTENT_ENCODING, header::HeaderValue::from_static("gzip"));
@@ -97,6 +107,10 @@ impl Assets {
         }
         response
     }
+}
+
+fn accepts_html(headers: &HeaderMap) -> bool {
+    headers.get(header::ACCEPT).and_then(|v| v.to_str().ok()).is_some_and(|accept| accept.contains("text/html"))
 }
 
 fn accepts_gzip(headers: &HeaderMap) -> bool {
@@ -175,6 +189,19 @@ mod tests {
             Assets::load("").unwrap().answer(&Method::GET, "/", &HeaderMap::new()).status(),
             StatusCode::NOT_FOUND
         );
+    }
+
+    #[test]
+    fn a_person_who_is_lost_gets_the_page_and_a_404() {
+        let assets = page();
+        let mut asked = HeaderMap::new();
+        asked.insert(header::ACCEPT, "text/html,*/*;q=0.8".parse().unwrap());
+        for path in ["/nowhere", "/assets/old-3c4d.js"] {
+            let response = assets.answer(&Method::GET, path, &asked);
+            assert_eq!(response.status(), StatusCode::NOT_FOUND);
+            assert_eq!(header(&response, header::CONTENT_TYPE), "text/html; charset=utf-8");
+            assert_eq!(header(&response, header::CACHE_CONTROL), "no-cache");
+        }
     }
 
     #[test]
