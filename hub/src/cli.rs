@@ -14,7 +14,7 @@ use crate::{
         commands::{EventCommand, ImportArgs, PlanCommand, Report},
     },
     config::Config,
-    db, edge,
+    db, demo, edge,
     payment::simulator,
     serve::{self, Roles, StartOptions},
     telemetry, watch,
@@ -36,6 +36,8 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Open a house to play with: PostgreSQL, payments, events and company included.
+    Demo(demo::Options),
     /// Run a hub until SIGINT or SIGTERM.
     Serve(Serve),
     /// Bring the database's schema up to this binary's.
@@ -110,9 +112,14 @@ enum Operator {
 
 /// Does what was asked for. An error is the reason of a refusal.
 pub async fn run(cli: Cli) -> anyhow::Result<()> {
-    telemetry::init(cli.log_json);
+    let quiet = matches!(cli.command, Command::Demo(_));
+    telemetry::init(cli.log_json, if quiet { telemetry::QUIET } else { telemetry::USUAL });
     let config = Config::load(cli.config.as_deref())?;
     match cli.command {
+        Command::Demo(options) => {
+            let mut stop = Stop::listen()?;
+            demo::run(config, options, stop.asked()).await
+        }
         Command::Serve(args) => run_hub(config, roles(&args.roles)).await,
         Command::Migrate => {
             db::migrate(&db::connect(&config.database).await?).await?;

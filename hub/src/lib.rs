@@ -31,9 +31,11 @@ pub mod box_office; // what staff do, over the same path
 pub mod watch; // what must never be true, looked for all the time
 pub mod edge; // the only code that knows HTTP
 pub mod serve; // a hub: its parts, its roles, its start and its end
-pub mod cli; // the command line
 
 // The demo
 pub mod child; // processes that end with us
 pub mod embedded_postgres; // a private PostgreSQL, for tests too
 pub mod crowd; // synthetic fans
+pub mod demo; // a sale to play with
+
+pub mod cli; // the command line

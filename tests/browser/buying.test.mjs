@@ -1,0 +1,104 @@
+// From a seat to a ticket, with everything that goes wrong on the way.
+
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, test } from 'node:test';
+
+import { browser, CARD, freeSeats, House, holdSeats, openEvent, payWith, signUp } from './house.mjs';
+
+const EVENT = 'race-night';
+let house, chrome, page;
+
+before(async () => {
+  house = await House.open();
+  chrome = await browser();
+});
+
+after(async () => {
+  await chrome?.close();
+  await house?.close();
+});
+
+beforeEach(async () => {
+  await page?.context().close();
+  page = await (await chrome.newContext()).newPage();
+});
+
+async function toPayment() {
+  await openEvent(page, house, EVENT);
+  await holdSeats(page, await freeSeats(house, EVENT, 2));
+  await page.getByTestId('checkout-button').click();
+  await page.getByTestId('card-form').waitFor();
+}
+
+const tickets = async () => {
+  await page.getByTestId('ticket-code').first().waitFor();
+  return page.getByTestId('ticket-code').allTextContents();
+};
+
+test('who is not signed in is asked when it matters, and loses nothing by it', async () => {
+  await openEvent(page, house, EVENT);
+  await page.getByTestId('best-button').click();
+  await page.getByTestId('switch-signin').click();
+  await page.getByTestId('name').fill('Nora New');
+  await page.getByTestId('email').fill(`nora${process.pid}@example.com`);
+  await page.getByTestId('password').fill('a long enough password');
+  await page.getByTestId('submit-signin').click();
+  await page.getByTestId('hold-bar').waitFor();
+  await page.getByTestId('checkout-button').click();
+  await payWith(page, CARD.good);
+  assert.equal((await tickets()).length, 2);
+  await page.goto(`${house.url}/orders`);
+  await page.getByText('Race', { exact: false }).first().waitFor();
+});
+
+test('a declined card charges nothing, and another one pays', async () => {
+  await signUp(page, house);
+  await toPayment();
+  await payWith(page, CARD.declined);
+  await page.getByTestId('declined').waitFor();
+  await payWith(page, CARD.good);
+  const codes = await tickets();
+  assert.equal(new Set(codes).size, 2);
+});
+
+test("the bank's challenge is met, also after the page was loaded again", async () => {
+  await signUp(page, house);
+  await toPayment();
+  await payWith(page, CARD.challenge);
+  await page.getByTestId('challenge').waitFor();
+  await page.reload();
+  await page.frameLocator('[data-testid=challenge]').locator('[data-answer=approve]').click();
+  assert.equal((await tickets()).length, 2);
+});
+
+test('a challenge that is refused is a decline', async () => {
+  await signUp(page, house);
+  await toPayment();
+  await payWith(page, CARD.challenge);
+  await page.frameLocator('[data-testid=challenge]').locator('[data-answer=fail]').click();
+  await page.getByTestId('declined').waitFor();
+  await payWith(page, CARD.good);
+  assert.equal((await tickets()).length, 2);
+});
+
+test('an own hold never stands in the way: reload, Back, a second tab', async () => {
+  await signUp(page, house);
+  await toPayment();
+  const mine = async (of) => {
+    await of.waitForFunction(() => window.__fullhouse?.mine().length > 0);
+    return of.evaluate(() => window.__fullhouse.mine());
+  };
+  await page.goBack();
+  const before = await mine(page);
+  assert.equal(before.length, 2);
+  await page.reload();
+  assert.deepEqual(await mine(page), before);
+  const tab = await page.context().newPage();
+  await openEvent(tab, house, EVENT);
+  assert.deepEqual(await mine(tab), before);
+  await tab.getByTestId('checkout-button').click();
+  await tab.getByTestId('card-form').waitFor();
+  await tab.close();
+  await page.getByTestId('release-button').click();
+  await page.waitForFunction(() => window.__fullhouse.mine().length === 0);
+});

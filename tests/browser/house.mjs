@@ -1,0 +1,167 @@
+// A house to test in: the real binary's demo on a free port, with data of its own, gone at the end.
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+import { chromium } from 'playwright-core';
+
+const BINARY = join(process.env.CARGO_TARGET_DIR ?? 'target', 'debug', 'fullhouse');
+const STARTS_WITHIN_MS = 120_000; // the first start makes a cluster and imports 62,000 seats
+
+/** "Within a second" in a test means this before it counts as hung. */
+export const HUNG = 10_000;
+
+export class House {
+  #data;
+  #child;
+  #said = [];
+
+  /** Opens a house whose holds last so long. */
+  static async open({ holdTtlS = 480, crowd = 0 } = {}) {
+    const house = new House();
+    house.#data = await mkdtemp(join(tmpdir(), 'fullhouse-browser-'));
+    await chmod(house.#data, 0o755); // PostgreSQL's own user passes through
+    await house.start({ holdTtlS, crowd });
+    return house;
+  }
+
+  /** Starts it again on the same data. */
+  async start({ holdTtlS = 480, crowd = 0 } = {}) {
+    const args = ['demo', '--listen', '127.0.0.1:0', '--data', this.#data];
+    args.push('--hold-ttl-s', String(holdTtlS), '--crowd', String(crowd));
+    this.#child = spawn(BINARY, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+    const ended = once(this.#child, 'exit');
+    createInterface(this.#child.stderr).on('line', (line) => this.#said.push(line));
+    const lines = createInterface(this.#child.stdout);
+    this.url = await new Promise((found, failed) => {
+      const timer = setTimeout(() => failed(new Error(`the demo does not start: ${this.log}`)), STARTS_WITHIN_MS);
+      lines.on('line', (line) => {
+        this.#said.push(line);
+        const url = line.match(/http:\/\/127\.0\.0\.1:\d+/);
+        if (url) {
+          clearTimeout(timer);
+          found(url[0]);
+        }
+      });
+      ended.then(([code]) => failed(new Error(`the demo ended with ${code}: ${this.log}`)));
+    });
+  }
+
+  get log() {
+    return this.#said.join('\n');
+  }
+
+  /** Asks it to end, as Ctrl-C does; it has to within ten seconds. */
+  async stop() {
+    if (this.#child.exitCode !== null) return;
+    const ended = once(this.#child, 'exit');
+    const hung = setTimeout(() => this.#child.kill('SIGKILL'), HUNG);
+    this.#child.kill('SIGINT');
+    const [code, signal] = await ended;
+    clearTimeout(hung);
+    if (code !== 0) throw new Error(`the demo ended with ${code ?? signal}: ${this.log}`);
+  }
+
+  async close() {
+    try {
+      await this.stop();
+    } finally {
+      await rm(this.#data, { recursive: true, force: true });
+    }
+  }
+
+  /** JSON from the public API, as anybody gets it. */
+  async api(path) {
+    const response = await fetch(this.url + path);
+    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+    return response.json();
+  }
+}
+
+/** A browser of its own: another person, with nothing in common but the hub. */
+export async function browser() {
+  return chromium.launch({
+    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+    args: [
+      '--headless',
+      '--no-sandbox', // CI runs as root
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+    ],
+  });
+}
+
+let people = 0;
+
+/** Signs up by the form, with an address that nobody had. */
+export async function signUp(page, house) {
+  const email = `browser${process.pid}-${++people}@example.com`;
+  await page.goto(`${house.url}/signin`);
+  if (await page.getByTestId('signin-form').isVisible()) await page.getByTestId('switch-signin').click();
+  await page.getByTestId('name').fill('Ana Seat');
+  await page.getByTestId('email').fill(email);
+  await page.getByTestId('password').fill('a long enough password');
+  await page.getByTestId('submit-signin').click();
+  await page.getByTestId('signout').waitFor();
+  return email;
+}
+
+/** Opens an event's page, and waits until its map is live. */
+export async function openEvent(page, house, slug) {
+  await page.goto(`${house.url}/events/${slug}`);
+  await page.waitForFunction(() => window.__fullhouse?.epoch() > 0, null, { timeout: 3 * HUNG });
+  await page.locator('[data-testid=live-status][data-state=live]').waitFor();
+}
+
+/** Waits until a page shows a seat as this; `within` a time that counts as hung. */
+export async function seatBecomes(page, seat, status, within = HUNG) {
+  try {
+    await page.waitForFunction(([seat, status]) => window.__fullhouse?.status(seat) === status, [seat, status], {
+      timeout: within,
+      polling: 20,
+    });
+  } catch {
+    const is = await page.evaluate((seat) => window.__fullhouse?.status(seat), seat);
+    throw new Error(`seat ${seat} is ${is} and does not become ${status}`);
+  }
+}
+
+/** Numbers of seats that are free and ordinary, row by row as the plan has them. */
+export async function freeSeats(house, event, count) {
+  const { seats } = await house.api(`/api/events/${event}`);
+  const free = seats.filter((one) => one.status === 'available' && !one.accessible && !one.companion && !one.standing);
+  if (free.length < count) throw new Error(`only ${free.length} free seats are left`);
+  return free.slice(0, count).map((one) => one.seat_no);
+}
+
+/** A real click at the place where the map draws the seat. */
+export async function clickSeat(page, seat) {
+  const point = await page.evaluate((seat) => window.__fullhouse.screenPoint(seat), seat);
+  if (!point) throw new Error('there is no map');
+  await page.mouse.click(point.x, point.y);
+}
+
+/** Picks seats on the map and holds them. */
+export async function holdSeats(page, seats) {
+  for (const seat of seats) await clickSeat(page, seat);
+  await page.getByTestId('hold-button').click();
+  await page.getByTestId('hold-bar').waitFor();
+}
+
+/** In the provider's form: one of its test cards by the last digits, then the payment itself. */
+export async function payWith(page, last4) {
+  const form = page.frameLocator('[data-testid=card-form]');
+  await form.locator('.cards button', { hasText: last4 }).click();
+  await form.locator('button.go').click();
+  await page.getByTestId('pay-button').click();
+}
+
+export const CARD = { good: '4242', declined: '0002', challenge: '3220', slow: '3184', lost: '1001' };
