@@ -3,7 +3,16 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 
-import { browser, CARD, freeSeats, House, holdSeats, openEvent, payWith, signUp } from './house.mjs';
+import {
+  browser,
+  CARD,
+  freeSeats,
+  House,
+  holdSeats,
+  openEvent,
+  payWith,
+  signUp,
+} from './house.mjs';
 
 const EVENT = 'race-night';
 let house, chrome, page;

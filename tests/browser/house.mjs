@@ -38,7 +38,10 @@ export class House {
     createInterface(this.#child.stderr).on('line', (line) => this.#said.push(line));
     const lines = createInterface(this.#child.stdout);
     this.url = await new Promise((found, failed) => {
-      const timer = setTimeout(() => failed(new Error(`the demo does not start: ${this.log}`)), STARTS_WITHIN_MS);
+      const timer = setTimeout(
+        () => failed(new Error(`the demo does not start: ${this.log}`)),
+        STARTS_WITHIN_MS,
+      );
       lines.on('line', (line) => {
         this.#said.push(line);
         const url = line.match(/http:\/\/127\.0\.0\.1:\d+/);
@@ -105,7 +108,8 @@ let people = 0;
 export async function signUp(page, house) {
   const email = `browser${process.pid}-${++people}@example.com`;
   await page.goto(`${house.url}/signin`);
-  if (await page.getByTestId('signin-form').isVisible()) await page.getByTestId('switch-signin').click();
+  if (await page.getByTestId('signin-form').isVisible())
+    await page.getByTestId('switch-signin').click();
   await page.getByTestId('name').fill('Ana Seat');
   await page.getByTestId('email').fill(email);
   await page.getByTestId('password').fill('a long enough password');
@@ -124,10 +128,14 @@ export async function openEvent(page, house, slug) {
 /** Waits until a page shows a seat as this; `within` a time that counts as hung. */
 export async function seatBecomes(page, seat, status, within = HUNG) {
   try {
-    await page.waitForFunction(([seat, status]) => window.__fullhouse?.status(seat) === status, [seat, status], {
-      timeout: within,
-      polling: 20,
-    });
+    await page.waitForFunction(
+      ([seat, status]) => window.__fullhouse?.status(seat) === status,
+      [seat, status],
+      {
+        timeout: within,
+        polling: 20,
+      },
+    );
   } catch {
     const is = await page.evaluate((seat) => window.__fullhouse?.status(seat), seat);
     throw new Error(`seat ${seat} is ${is} and does not become ${status}`);
@@ -137,7 +145,9 @@ export async function seatBecomes(page, seat, status, within = HUNG) {
 /** Numbers of seats that are free and ordinary, row by row as the plan has them. */
 export async function freeSeats(house, event, count) {
   const { seats } = await house.api(`/api/events/${event}`);
-  const free = seats.filter((one) => one.status === 'available' && !one.accessible && !one.companion && !one.standing);
+  const free = seats.filter(
+    (one) => one.status === 'available' && !one.accessible && !one.companion && !one.standing,
+  );
   if (free.length < count) throw new Error(`only ${free.length} free seats are left`);
   return free.slice(0, count).map((one) => one.seat_no);
 }
@@ -164,4 +174,10 @@ export async function payWith(page, last4) {
   await page.getByTestId('pay-button').click();
 }
 
-export const CARD = { good: '4242', declined: '0002', challenge: '3220', slow: '3184', lost: '1001' };
+export const CARD = {
+  good: '4242',
+  declined: '0002',
+  challenge: '3220',
+  slow: '3184',
+  lost: '1001',
+};

@@ -30,7 +30,10 @@ test('the language is the browser’s, and whichever is chosen stays', async (t)
   await page.goto(house.url);
   await page.getByTestId('event-card').first().waitFor();
   assert.equal(await page.locator('html').getAttribute('lang'), 'ja');
-  assert.match(await page.locator('h1').innerText(), /\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Han}/u);
+  assert.match(
+    await page.locator('h1').innerText(),
+    /\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Han}/u,
+  );
   await page.getByTestId('lang-select').selectOption('ko');
   assert.match(await page.locator('h1').innerText(), /\p{Script=Hangul}/u);
   await page.reload();
@@ -85,9 +88,17 @@ test('a ticket is bought with the keyboard alone, from the list', async (t) => {
 });
 
 test('on a phone: everything fits, a tap takes the best seats, a tap on the map picks one', async (t) => {
-  const page = await open(t, { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true, deviceScaleFactor: 2 });
+  const page = await open(t, {
+    viewport: { width: 390, height: 844 },
+    hasTouch: true,
+    isMobile: true,
+    deviceScaleFactor: 2,
+  });
   const fits = async () => {
-    const [wide, screen] = await page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]);
+    const [wide, screen] = await page.evaluate(() => [
+      document.documentElement.scrollWidth,
+      window.innerWidth,
+    ]);
     assert.ok(wide <= screen, `${page.url()} is ${wide} wide on a screen of ${screen}`);
   };
   await page.goto(house.url);
@@ -100,7 +111,9 @@ test('on a phone: everything fits, a tap takes the best seats, a tap on the map 
   const [seat] = await freeSeats(house, EVENT, 1);
   const point = await page.evaluate((seat) => window.__fullhouse.screenPoint(seat), seat);
   await page.touchscreen.tap(point.x, point.y);
-  await page.waitForFunction((seat) => window.__fullhouse.picked().includes(seat), seat, { timeout: HUNG });
+  await page.waitForFunction((seat) => window.__fullhouse.picked().includes(seat), seat, {
+    timeout: HUNG,
+  });
   await page.touchscreen.tap(point.x, point.y);
   await page.waitForFunction(() => window.__fullhouse.picked().length === 0);
   await page.getByTestId('best-button').tap();

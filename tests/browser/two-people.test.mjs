@@ -3,7 +3,17 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
-import { browser, CARD, freeSeats, House, holdSeats, openEvent, payWith, seatBecomes, signUp } from './house.mjs';
+import {
+  browser,
+  CARD,
+  freeSeats,
+  House,
+  holdSeats,
+  openEvent,
+  payWith,
+  seatBecomes,
+  signUp,
+} from './house.mjs';
 
 const EVENT = 'race-night';
 let house, anas, bos, ana, bo;
@@ -43,7 +53,10 @@ test('what one buys is sold for both', async () => {
   assert.equal(await ana.getByTestId('ticket-code').count(), 2);
   for (const seat of seats) await seatBecomes(bo, seat, 'sold');
   await openEvent(ana, house, EVENT);
-  await ana.waitForFunction((seats) => seats.every((seat) => window.__fullhouse.bought().includes(seat)), seats);
+  await ana.waitForFunction(
+    (seats) => seats.every((seat) => window.__fullhouse.bought().includes(seat)),
+    seats,
+  );
   for (const seat of seats) await seatBecomes(ana, seat, 'sold');
 });
 
@@ -72,7 +85,10 @@ test('two want the same seat at the same moment: one gets it, the other is offer
   const [offered] = await bo.evaluate(() => window.__fullhouse.mine());
   await seatBecomes(ana, offered, 'held');
   await bo.unroute('**/api/events/*/hold');
-  await Promise.all([ana.getByTestId('release-button').click(), bo.getByTestId('release-button').click()]);
+  await Promise.all([
+    ana.getByTestId('release-button').click(),
+    bo.getByTestId('release-button').click(),
+  ]);
   await seatBecomes(bo, seat, 'available');
 });
 
