@@ -6,6 +6,7 @@
 pub mod seat; // a seat's status, as it is stored and as it travels
 pub mod frames; // the bytes of the live map
 pub mod track; // a copy of the map that follows the frames
+pub mod close; // why a socket is closed
 pub mod keyframe; // the bytes that only the hub's own bus carries
 pub mod holds; // holding seats: what a client asks for, and what it is told
 pub mod orders; // orders, attempts to pay, tickets, in JSON

@@ -3,7 +3,10 @@
 //! Invariant: a track never goes back within its epoch, and never jumps over a frame. Whatever would
 //! make it do so is told apart, and changes nothing.
 
-use crate::frames::{Change, Head, Position, Statuses};
+use crate::frames::{Change, Frame, Head, Position, Statuses};
+
+/// Frames that a follower keeps while it waits for a snapshot.
+const BUFFER_FRAMES_MAX: usize = 1_000;
 
 /// Every seat, as of a position.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +65,82 @@ impl Track {
     }
 }
 
+/// A client's map: frames from a socket or a poll, snapshots when they are needed.
+///
+/// The caller fetches; the follower says when. After [`Need::Snapshot`] a client waits for a random
+/// moment, so that a hall full of clients does not ask at once, and keeps feeding what arrives.
+#[derive(Debug, Default)]
+pub struct Follower {
+    track: Option<Track>,
+    /// What a snapshot has to reach; frames that came since.
+    waiting: Option<(Position, Vec<(Head, Vec<Change>)>)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    Nothing,
+    Snapshot,
+}
+
+impl Follower {
+    /// The map as it is known, also while a snapshot is waited for.
+    pub fn track(&self) -> Option<&Track> {
+        self.track.as_ref()
+    }
+
+    /// Where to resume from; `None` while that would not help.
+    pub fn cursor(&self) -> Option<Position> {
+        if self.waiting.is_some() { None } else { self.track.as_ref().map(Track::at) }
+    }
+
+    pub fn needs_snapshot(&self) -> bool {
+        self.waiting.is_some() || self.track.is_none()
+    }
+
+    /// Takes what a socket or a poll brought. The resync that heads a poller's body is not one of them.
+    pub fn take(&mut self, frame: Frame) -> Need {
+        match frame {
+            Frame::Delta { head, changes } => {
+                if let Some((_, buffer)) = &mut self.waiting {
+                    if buffer.len() < BUFFER_FRAMES_MAX {
+                        buffer.push((head, changes)); // beyond that, what is missing shows as a gap
+                    }
+                    return Need::Snapshot;
+                }
+                match self.track.as_mut().map(|track| track.apply(&head, &changes)) {
+                    Some(Step::Applied | Step::Known) => Need::Nothing,
+                    Some(Step::Gap) | None => self.wait(head.at, vec![(head, changes)]),
+                }
+            }
+            Frame::Resync { head } if self.cursor() == Some(head.at) => Need::Nothing,
+            Frame::Resync { head } => self.wait(head.at, Vec::new()),
+            Frame::Snapshot { head, statuses } => self.take_snapshot(head, statuses),
+        }
+    }
+
+    /// A snapshot from a cache or another node may be older than what is waited for: then it is not taken.
+    fn take_snapshot(&mut self, head: Head, statuses: Statuses) -> Need {
+        let Some((reach, buffer)) = self.waiting.take() else {
+            if self.track.as_ref().is_none_or(|track| track.place(head.at) != Step::Known) {
+                self.track = Some(Track::new(head, statuses));
+            }
+            return Need::Nothing;
+        };
+        if (head.at.epoch, head.at.frame) < (reach.epoch, reach.frame) {
+            self.waiting = Some((reach, buffer));
+            return Need::Snapshot;
+        }
+        self.track = Some(Track::new(head, statuses));
+        // If one of these does not follow, the snapshot is waited for again, and the rest is kept.
+        buffer.into_iter().map(|(head, changes)| self.take(Frame::Delta { head, changes })).last().unwrap_or(Need::Nothing)
+    }
+
+    fn wait(&mut self, reach: Position, buffer: Vec<(Head, Vec<Change>)>) -> Need {
+        self.waiting = Some((reach, buffer));
+        Need::Snapshot
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,5 +168,48 @@ mod tests {
     fn another_number_of_seats_is_not_our_track() {
         let mut track = Track::new(head(5, 10), Statuses::new(5));
         assert_eq!(track.apply(&Head { seat_count: 6, ..head(5, 11) }, &[]), Step::Gap);
+    }
+
+    fn delta(epoch: u64, frame: u64, status: Status) -> Frame {
+        Frame::Delta { head: head(epoch, frame), changes: vec![Change { seat_no: 0, status }] }
+    }
+
+    fn snapshot(epoch: u64, frame: u64, status: Status) -> Frame {
+        let statuses = [status, Status::Available, Status::Available, Status::Available, Status::Available];
+        Frame::Snapshot { head: head(epoch, frame), statuses: statuses.into_iter().collect() }
+    }
+
+    #[test]
+    fn frames_that_come_before_the_snapshot_are_kept_for_it() {
+        let mut map = Follower::default();
+        assert_eq!(map.take(Frame::Resync { head: head(5, 10) }), Need::Snapshot);
+        assert_eq!(map.take(delta(5, 11, Status::Held)), Need::Snapshot);
+        assert_eq!(map.take(delta(5, 12, Status::Sold)), Need::Snapshot);
+        assert_eq!(map.take(snapshot(5, 9, Status::Available)), Need::Snapshot, "older than what it has to reach");
+        assert_eq!(map.cursor(), None);
+        assert_eq!(map.take(snapshot(5, 11, Status::Held)), Need::Nothing);
+        assert_eq!(map.cursor(), Some(Position { epoch: 5, frame: 12 }));
+        assert_eq!(map.track().unwrap().statuses.get(0), Status::Sold);
+    }
+
+    #[test]
+    fn an_old_snapshot_does_not_take_the_map_back() {
+        let mut map = Follower::default();
+        assert_eq!(map.take(snapshot(5, 10, Status::Sold)), Need::Nothing);
+        assert_eq!(map.take(snapshot(5, 9, Status::Held)), Need::Nothing);
+        assert_eq!(map.take(Frame::Resync { head: head(5, 10) }), Need::Nothing, "it is there already");
+        assert_eq!(map.track().unwrap().statuses.get(0), Status::Sold);
+    }
+
+    #[test]
+    fn a_gap_and_a_new_epoch_need_a_snapshot() {
+        let mut map = Follower::default();
+        map.take(snapshot(5, 10, Status::Held));
+        assert_eq!(map.take(delta(5, 12, Status::Sold)), Need::Snapshot);
+        assert_eq!(map.take(snapshot(5, 12, Status::Sold)), Need::Nothing);
+        assert_eq!(map.take(Frame::Resync { head: head(6, 0) }), Need::Snapshot);
+        assert_eq!(map.take(snapshot(5, 13, Status::Sold)), Need::Snapshot);
+        assert_eq!(map.take(snapshot(6, 0, Status::Available)), Need::Nothing);
+        assert_eq!(map.cursor(), Some(Position { epoch: 6, frame: 0 }));
     }
 }

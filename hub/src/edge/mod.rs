@@ -11,6 +11,7 @@ pub mod orders; // a hold becomes an order
 pub mod box_office; // what terminals do
 pub mod assets; // the fan's page
 pub mod health; // alive, ready, numbers
+pub mod live; // the live map: snapshot, frames, socket
 pub mod openapi; // the description, generated from what stands here
 pub mod csrf; // unsafe requests come from our own pages
 pub mod envelope; // what every answer gets
@@ -53,6 +54,9 @@ fn api() -> OpenApiRouter<Hub> {
 /// The live map, which a node may carry without the rest.
 fn push() -> OpenApiRouter<Hub> {
     OpenApiRouter::new()
+        .routes(routes!(live::snapshot))
+        .routes(routes!(live::frames))
+        .routes(routes!(live::live))
 }
 
 /// All of it, with its description.

@@ -8,6 +8,8 @@
 mod published; // what was published, and the frames that follow from what is learnt
 pub mod relay; // one leads: reads, publishes, deletes
 
+pub use published::new_epoch;
+
 use chrono::{DateTime, Utc};
 use fullhouse_protocol::seat::Status;
 use sqlx::PgConnection;

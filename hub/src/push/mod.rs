@@ -1,1 +1,210 @@
 //! Rooms, rings and viewers: frames to every open map.
+//!
+//! The feed brings the relay's bytes; a [`room::Room`] an event applies and keeps them; each open map
+//! is a viewer, which is a cursor into the room's ring. Whoever can't hold a socket fetches the same
+//! bytes over HTTP. Nothing here decides anything: a map is a hint, and the desk checks again.
+
+pub mod ring; // the last frames
+pub mod resource; // built and compressed once
+pub mod room; // an event's map, as of its head
+mod fallback; // a room without a feed
+pub mod viewer; // an open map
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use dashmap::DashMap;
+use fullhouse_protocol::{
+    frames::Frame,
+    keyframe::{Assembly, KeyframePart},
+    track::{Step, Track},
+};
+use sqlx::PgPool;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use self::room::{Room, Source};
+use crate::{
+    config::{self, Config},
+    feed::{Delivery, Feed, Kind, Message},
+};
+
+/// Reads of the database for rooms without a feed, at once.
+const READS_AT_ONCE_MAX: usize = 2;
+/// Sockets that are opened only to be told why they are closed; more than these get it as an HTTP status.
+const TURNED_AWAY_AT_ONCE_MAX: usize = 64;
+/// A frame that does not follow makes a node read the stream again, at most this often.
+const REWIND_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Told of every frame that a room takes: a delta, or a snapshot where a map was taken over.
+pub type OnFrame = Arc<dyn Fn(&Frame) + Send + Sync>;
+
+/// The rooms of this process. Cheap to clone.
+#[derive(Clone)]
+pub struct Rooms(Arc<Inner>);
+
+struct Inner {
+    rooms: DashMap<i64, Arc<Room>>,
+    config: config::Push,
+    pool: PgPool,
+    on_frame: OnFrame,
+    reading: Semaphore,
+    places: Arc<Semaphore>,
+    turned_away: Arc<Semaphore>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+/// Starts to follow the feed. `stop` makes viewers go elsewhere; [`Rooms::closed`] waits until they have.
+pub fn start(config: &Config, pool: PgPool, feed: &Feed, on_frame: OnFrame, stop: CancellationToken) -> Rooms {
+    let rooms = Rooms::new(config.push.clone(), pool, on_frame, stop);
+    rooms.0.tasks.spawn(rooms.until_stop(follow(rooms.clone(), feed.subscriber())));
+    rooms.0.tasks.spawn(rooms.until_stop(fallback::run(rooms.clone())));
+    rooms
+}
+
+impl Rooms {
+    fn new(config: config::Push, pool: PgPool, on_frame: OnFrame, stop: CancellationToken) -> Self {
+        Self(Arc::new(Inner {
+            rooms: DashMap::new(),
+            places: Arc::new(Semaphore::new(config.sockets_max)),
+            turned_away: Arc::new(Semaphore::new(TURNED_AWAY_AT_ONCE_MAX)),
+            reading: Semaphore::new(READS_AT_ONCE_MAX),
+            tasks: TaskTracker::new(),
+            config,
+            pool,
+            on_frame,
+            stop,
+        }))
+    }
+
+    /// The room of an event; `None` if there is no such event. Reads the database if the feed has not named it.
+    pub async fn get(&self, event_id: i64) -> sqlx::Result<Option<Arc<Room>>> {
+        match self.known(event_id) {
+            Some(room) => Ok(Some(room)),
+            None => fallback::open(self, event_id).await,
+        }
+    }
+
+    fn known(&self, event_id: i64) -> Option<Arc<Room>> {
+        let room = self.0.rooms.get(&event_id)?;
+        room.ask(); // within the guard, so that it is not closed as unwanted in the same moment
+        Some(room.clone())
+    }
+
+    /// A place for one more socket, if there is one.
+    pub fn place(&self) -> Option<OwnedSemaphorePermit> {
+        self.0.places.clone().try_acquire_owned().ok()
+    }
+
+    /// A place for a socket that is only told why it is closed.
+    pub fn place_to_turn_away(&self) -> Option<OwnedSemaphorePermit> {
+        self.0.turned_away.clone().try_acquire_owned().ok()
+    }
+
+    /// Open maps at present.
+    pub fn sockets(&self) -> usize {
+        self.0.config.sockets_max - self.0.places.available_permits()
+    }
+
+    /// Runs a socket to its end, which [`Rooms::closed`] waits for.
+    pub fn spawn(&self, socket: impl Future<Output = ()> + Send + 'static) {
+        self.0.tasks.spawn(socket);
+    }
+
+    /// After `stop`: until every viewer has been told and has gone.
+    pub async fn closed(&self) {
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+    }
+
+    pub fn config(&self) -> &config::Push {
+        &self.0.config
+    }
+
+    fn until_stop(&self, task: impl Future<Output = ()> + Send + 'static) -> impl Future<Output = ()> + Send + 'static {
+        let stop = self.0.stop.clone();
+        async move { stop.run_until_cancelled(task).await.unwrap_or_default() }
+    }
+
+    /// Applies a message. A gap means that the stream has to be read again.
+    fn take(&self, assemblies: &mut HashMap<i64, Assembly>, message: Message) -> Step {
+        let event_id = message.event_id;
+        match message.kind {
+            Kind::Keyframe => match KeyframePart::decode(&message.bytes) {
+                Ok(part) => {
+                    if let Some(track) = assemblies.entry(event_id).or_default().add(&part) {
+                        assemblies.remove(&event_id);
+                        self.take_keyframe(event_id, track);
+                    }
+                    Step::Applied
+                }
+                Err(error) => unreadable(event_id, error),
+            },
+            Kind::Frame => match Frame::decode(&message.bytes) {
+                Ok(Frame::Delta { head, changes }) => {
+                    let Some(room) = self.0.rooms.get(&event_id).map(|room| room.clone()) else {
+                        return Step::Known; // until its keyframe comes
+                    };
+                    let step = room.take_frame(&head, &changes, message.bytes);
+                    if step == Step::Applied {
+                        (self.0.on_frame)(&Frame::Delta { head, changes });
+                    }
+                    step
+                }
+                Ok(_) => Step::Known,
+                Err(error) => unreadable(event_id, error),
+            },
+        }
+    }
+
+    fn take_keyframe(&self, event_id: i64, track: Track) {
+        let frame = Frame::Snapshot { head: track.head, statuses: track.statuses.clone() };
+        let is_new = match self.0.rooms.entry(event_id) {
+            dashmap::Entry::Occupied(room) => room.get().take_keyframe(track),
+            dashmap::Entry::Vacant(slot) => {
+                slot.insert(Arc::new(Room::new(track, Source::Feed, &self.0.config)));
+                true
+            }
+        };
+        if is_new {
+            (self.0.on_frame)(&frame);
+        }
+    }
+}
+
+/// A frame of a later version: it is skipped, and what follows on it is a gap.
+fn unreadable(event_id: i64, error: fullhouse_protocol::frames::FrameError) -> Step {
+    tracing::warn!(event.id = event_id, %error, "the feed carries what this hub can't read");
+    Step::Known
+}
+
+async fn follow(rooms: Rooms, mut subscriber: crate::feed::Subscriber) {
+    let mut assemblies = HashMap::new();
+    let mut rewound: Option<Instant> = None;
+    loop {
+        match subscriber.next().await {
+            Delivery::Message(message) => {
+                let event_id = message.event_id;
+                let may_rewind = rewound.is_none_or(|at| at.elapsed() >= REWIND_INTERVAL);
+                if rooms.take(&mut assemblies, message) == Step::Gap && may_rewind {
+                    tracing::info!(event.id = event_id, "a frame is missing: the stream is read again");
+                    assemblies.clear();
+                    subscriber.rewind();
+                    rewound = Some(Instant::now());
+                }
+            }
+            Delivery::StartedAnew => {
+                tracing::warn!("the stream is not the one that was read so far");
+                assemblies.clear();
+                rooms.0.rooms.iter().for_each(|room| room.doubt());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

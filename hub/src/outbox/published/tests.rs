@@ -1,4 +1,4 @@
-use chrono::TimeDelta;
+
 use fullhouse_protocol::{
     frames::Frame,
     keyframe::Assembly,

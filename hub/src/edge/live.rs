@@ -1,0 +1,257 @@
+//! The live map: `/api/events/{id}/snapshot`, `/frames` and `/live`. The bytes are in `protocol/PROTOCOL.md`.
+//!
+//! All three are the same for everybody, so anybody may ask, from anywhere, and any cache may keep the first two.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    extract::{Query, Request, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use fullhouse_protocol::{close, frames::Position};
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::{rt::TokioIo, server::conn::auto::upgrade};
+use nix::sys::socket::{setsockopt, sockopt::SndBuf};
+use serde::Deserialize;
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+
+use super::{
+    extract::PathId,
+    problem::{Code, Problem},
+};
+use crate::push::{
+    Rooms,
+    resource::Resource,
+    room::Room,
+    viewer::{carry, turn_away},
+};
+
+/// A cache may answer with it for so long; frames make up for what is missing.
+const FRESH: HeaderValue = HeaderValue::from_static("public, max-age=1");
+/// The answer that switches to the socket has to be out by then.
+const UPGRADE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Every seat's status as of an epoch and frame, which the `ETag` names.
+#[utoipa::path(
+    get,
+    path = "/api/events/{id}/snapshot",
+    tag = "events",
+    params(("id" = i64, Path, description = "Event")),
+    responses(
+        (status = 200, content_type = "application/octet-stream", description = "A snapshot frame, 2 bits a seat"),
+        (status = 304, description = "It is what `If-None-Match` names"),
+    )
+)]
+pub async fn snapshot(
+    State(rooms): State<Rooms>,
+    PathId(event_id): PathId<i64>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    Ok(answer(&room(&rooms, event_id).await?.snapshot(), &headers))
+}
+
+/// The frames of the last half minute: one address for everybody who polls.
+#[utoipa::path(
+    get,
+    path = "/api/events/{id}/frames",
+    tag = "events",
+    params(("id" = i64, Path, description = "Event")),
+    responses(
+        (status = 200, content_type = "application/octet-stream", description = "A resync that names the head, then frames, oldest first; each after its length"),
+        (status = 304, description = "There is nothing after what `If-None-Match` names"),
+    )
+)]
+pub async fn frames(
+    State(rooms): State<Rooms>,
+    PathId(event_id): PathId<i64>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    Ok(answer(&room(&rooms, event_id).await?.recent(), &headers))
+}
+
+async fn room(rooms: &Rooms, event_id: i64) -> Result<Arc<Room>, Problem> {
+    rooms.get(event_id).await?.ok_or_else(|| Code::EventUnknown.into())
+}
+
+fn answer(resource: &Resource, asked: &HeaderMap) -> Response {
+    let tag = format!("\"{}\"", resource.at);
+    let known = asked.get_all(header::IF_NONE_MATCH).iter().filter_map(|v| v.to_str().ok()).any(|v| v.contains(&tag));
+    let mut response = if known {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else if accepts_gzip(asked) {
+        let mut response = resource.gzip().into_response();
+        response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        response
+    } else {
+        resource.bytes.clone().into_response()
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, FRESH);
+    headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        headers.insert(header::ETAG, tag);
+    }
+    response
+}
+
+fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|v| v.to_str().ok());
+    accepted.flat_map(|value| value.split(',')).any(|coding| {
+        let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
+        name.trim().eq_ignore_ascii_case("gzip") && weight.trim().trim_start_matches("q=").parse() != Ok(0.0)
+    })
+}
+
+/// Where a client left off. Both or neither.
+#[derive(Deserialize)]
+struct Cursor {
+    epoch: Option<u64>,
+    frame: Option<u64>,
+}
+
+/// A WebSocket of frames, from where the client left off. The client sends nothing.
+#[utoipa::path(
+    get,
+    path = "/api/events/{id}/live",
+    tag = "events",
+    params(
+        ("id" = i64, Path, description = "Event"),
+        ("epoch" = Option<u64>, Query, description = "Of the last frame that the client has"),
+        ("frame" = Option<u64>, Query, description = "Its number"),
+    ),
+    responses((status = 101, description = "Binary messages, each a frame")),
+)]
+pub async fn live(
+    State(rooms): State<Rooms>,
+    PathId(event_id): PathId<i64>,
+    mut request: Request,
+) -> Result<Response, Problem> {
+    let not_a_socket = || Problem::new(Code::BadRequest).detail("This address takes a WebSocket, version 13.");
+    let accept = accept_key(request.headers()).ok_or_else(not_a_socket)?;
+    let upgrade = request.extensions_mut().remove::<OnUpgrade>().ok_or_else(not_a_socket)?;
+    let cursor = match Query::try_from_uri(request.uri()) {
+        Ok(Query(Cursor { epoch: Some(epoch), frame: Some(frame) })) => Ok(Some(Position { epoch, frame })),
+        Ok(Query(Cursor { epoch: None, frame: None })) => Ok(None),
+        _ => Err((close::BAD_REQUEST, Code::BadRequest)),
+    };
+    let outcome = match (cursor, rooms.get(event_id).await?) {
+        (Err(refused), _) => Err(refused),
+        (_, None) => Err((close::EVENT_UNKNOWN, Code::EventUnknown)),
+        (Ok(cursor), Some(room)) => match rooms.place() {
+            Some(place) => Ok((cursor, room, place)),
+            None => Err((close::TOO_MANY_SOCKETS, Code::TooManySockets)),
+        },
+    };
+    let carrier = rooms.clone();
+    match outcome {
+        Ok((cursor, room, place)) => rooms.spawn(async move {
+            match upgraded(upgrade, carrier.config().send_buffer_bytes).await {
+                Some(Socket::Tcp(stream, ahead)) => carry(carrier, room, cursor, stream, ahead).await,
+                Some(Socket::Other(stream)) => carry(carrier, room, cursor, stream, Bytes::new()).await,
+                None => {}
+            }
+            drop(place);
+        }),
+        // A browser does not show its page the status of a refused handshake, but it does show a close code.
+        Err((close, code)) => {
+            let place = rooms.place_to_turn_away().ok_or(code)?;
+            rooms.spawn(async move {
+                match upgraded(upgrade, carrier.config().send_buffer_bytes).await {
+                    Some(Socket::Tcp(stream, ahead)) => turn_away(close, stream, ahead).await,
+                    Some(Socket::Other(stream)) => turn_away(close, stream, Bytes::new()).await,
+                    None => {}
+                }
+                drop(place);
+            });
+        }
+    }
+    let headers = [
+        (header::CONNECTION, HeaderValue::from_static("upgrade")),
+        (header::UPGRADE, HeaderValue::from_static("websocket")),
+        (header::SEC_WEBSOCKET_ACCEPT, accept),
+    ];
+    Ok((StatusCode::SWITCHING_PROTOCOLS, headers).into_response())
+}
+
+/// What the answer to a handshake proves; `None` if it is not one.
+fn accept_key(headers: &HeaderMap) -> Option<HeaderValue> {
+    let has = |name: header::HeaderName, token: &str| {
+        let values = headers.get_all(name).into_iter().filter_map(|v| v.to_str().ok());
+        values.flat_map(|v| v.split(',')).any(|v| v.trim().eq_ignore_ascii_case(token))
+    };
+    let is_handshake = has(header::CONNECTION, "upgrade")
+        && has(header::UPGRADE, "websocket")
+        && has(header::SEC_WEBSOCKET_VERSION, "13");
+    let key = headers.get(header::SEC_WEBSOCKET_KEY).filter(|_| is_handshake)?;
+    HeaderValue::from_str(&derive_accept_key(key.as_bytes())).ok()
+}
+
+enum Socket {
+    /// The connection itself, out of hyper's hands, with what hyper had read ahead.
+    Tcp(TcpStream, Bytes),
+    /// Whatever else the server was given to carry.
+    Other(TokioIo<Upgraded>),
+}
+
+/// Takes the connection once the answer is out. A viewer that stops reading costs the kernel
+/// `send_buffer_bytes` (which it doubles), and no more.
+async fn upgraded(upgrade: OnUpgrade, send_buffer_bytes: usize) -> Option<Socket> {
+    let upgraded = tokio::time::timeout(UPGRADE_TIMEOUT, upgrade).await.ok()?.ok()?;
+    let parts = match upgrade::downcast::<TokioIo<TcpStream>>(upgraded) {
+        Ok(parts) => parts,
+        Err(upgraded) => return Some(Socket::Other(TokioIo::new(upgraded))),
+    };
+    // Registered anew, or it would keep the task alive that answered the handshake.
+    let stream = TcpStream::from_std(parts.io.into_inner().into_std().ok()?).ok()?;
+    setsockopt(&stream, SndBuf, &send_buffer_bytes).ok()?;
+    Some(Socket::Tcp(stream, parts.read_buf))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(list: &[(header::HeaderName, &'static str)]) -> HeaderMap {
+        list.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect()
+    }
+
+    #[test]
+    fn gzip_is_sent_to_whoever_takes_it() {
+        for (value, expected) in
+            [("gzip", true), ("br, GZIP;q=0.5", true), ("gzip;q=0", false), ("br", false), ("gzip; q=0.0", false)]
+        {
+            assert_eq!(accepts_gzip(&headers(&[(header::ACCEPT_ENCODING, value)])), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_handshake_is_recognised() {
+        let handshake = [
+            (header::CONNECTION, "keep-alive, Upgrade"),
+            (header::UPGRADE, "WebSocket"),
+            (header::SEC_WEBSOCKET_VERSION, "13"),
+            (header::SEC_WEBSOCKET_KEY, "dGhlIHNhbXBsZSBub25jZQ=="),
+        ];
+        assert_eq!(accept_key(&headers(&handshake)).unwrap(), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+        for missing in 0..handshake.len() {
+            let mut some = handshake.to_vec();
+            some.remove(missing);
+            assert_eq!(accept_key(&headers(&some)), None);
+        }
+    }
+
+    #[test]
+    fn what_is_known_is_not_sent_again() {
+        let resource = Resource::new(Position { epoch: 4, frame: 2 }, Bytes::from_static(b"seats"), flate2::Compression::fast());
+        let plain = answer(&resource, &HeaderMap::new());
+        assert_eq!((plain.status(), &plain.headers()[header::ETAG]), (StatusCode::OK, &HeaderValue::from_static("\"4-2\"")));
+        assert_eq!(plain.headers()[header::CACHE_CONTROL], "public, max-age=1");
+        let known = answer(&resource, &headers(&[(header::IF_NONE_MATCH, "W/\"4-1\", \"4-2\"")]));
+        assert_eq!(known.status(), StatusCode::NOT_MODIFIED);
+        let other = answer(&resource, &headers(&[(header::IF_NONE_MATCH, "\"4-22\""), (header::ACCEPT_ENCODING, "gzip")]));
+        assert_eq!((other.status(), &other.headers()[header::CONTENT_ENCODING]), (StatusCode::OK, &HeaderValue::from_static("gzip")));
+    }
+}
