@@ -11,6 +11,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
 use axum::{extract::FromRef, http::HeaderMap};
+use fullhouse_protocol::frames::Frame;
 use sqlx::PgPool;
 use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -25,8 +26,11 @@ use crate::{
     config::Config,
     db,
     edge::{self, assets::Assets, envelope::careful_headers},
+    feed::Feed,
     hold::{self, desk::Desks},
     metrics::Metrics,
+    outbox,
+    push::{OnFrame, Rooms},
     seat_map::Boards,
     watch,
 };
@@ -40,6 +44,7 @@ pub struct Hub {
     pub auth: Auth,
     pub boards: Boards,
     pub desks: Desks,
+    pub rooms: Rooms,
     /// What every answer tells a browser to be careful about.
     pub careful_headers: Arc<HeaderMap>,
     /// Whether the claim on the database is still ours.
@@ -112,14 +117,20 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
     let assets = Assets::load(&config.http.assets_dir)?;
     let boards = Boards::default();
     let desks = Desks::new(&config, pool.clone(), boards.clone());
+    let stop = CancellationToken::new();
+    let feed = Feed::open(&config).await?;
+    let rooms = Rooms::new(config.push.clone(), pool.clone(), stop.clone());
+    let metrics = Metrics::new(Numbers { pool: pool.clone(), desks: desks.clone(), rooms: rooms.clone() });
+    rooms.follow(&feed, on_frame(boards.clone(), metrics.clone()));
     let hub = Hub {
-        metrics: Metrics::new(Numbers { pool: pool.clone(), desks: desks.clone() }),
+        metrics,
         auth: Auth::new(pool.clone(), &config.auth),
         careful_headers: Arc::new(careful_headers(&config)?),
         claimed: claim.claimed(),
-        stop: CancellationToken::new(),
+        stop,
         boards,
         desks,
+        rooms,
         pool,
         config,
     };
@@ -130,6 +141,10 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
     let listener = edge::server::listen(&hub.config.http.listen).await?;
     let addr = listener.local_addr().context("the listening address")?;
     tasks.spawn(edge::server::serve(listener, edge::router(&hub, roles, assets), hub.config.clone(), stop.clone()));
+    tasks.spawn(hub.rooms.clone().closed());
+    if roles.relay {
+        tasks.spawn(outbox::relay::run(hub.config.clone(), hub.pool.clone(), feed, stop.clone()));
+    }
     if roles.workers {
         tasks.spawn(tidy_sessions(hub.auth.clone(), stop.clone()));
         let (sweeper, keep_h) = (hub.config.sweeper.clone(), hub.config.desk.request_age_max_h);
@@ -159,6 +174,24 @@ impl Running {
         let _ = self.claim.await; // it has nothing to say
         tracing::info!("the hub has stopped");
     }
+}
+
+/// What each frame means to this hub: a hint for proposing seats, and how late the map is.
+fn on_frame(boards: Boards, metrics: Metrics) -> OnFrame {
+    Arc::new(move |frame| {
+        let event_id = frame.head().event_id;
+        match frame {
+            Frame::Delta { head, changes } => {
+                boards.apply(event_id, changes.iter().map(|change| (change.seat_no as i32, change.status)));
+                let lag_ms = chrono::Utc::now().timestamp_millis() - head.committed_at_ms as i64;
+                metrics.frame_lag_seconds.observe(lag_ms.max(0) as f64 / 1000.0); // two machines' clocks differ a little
+            }
+            Frame::Snapshot { statuses, .. } => {
+                boards.apply(event_id, statuses.iter().enumerate().map(|(seat_no, status)| (seat_no as i32, status)));
+            }
+            Frame::Resync { .. } => {}
+        }
+    })
 }
 
 async fn check_clock(pool: &PgPool, allow_test_clock: bool) -> anyhow::Result<()> {

@@ -132,7 +132,11 @@ impl Follower {
         }
         self.track = Some(Track::new(head, statuses));
         // If one of these does not follow, the snapshot is waited for again, and the rest is kept.
-        buffer.into_iter().map(|(head, changes)| self.take(Frame::Delta { head, changes })).last().unwrap_or(Need::Nothing)
+        buffer
+            .into_iter()
+            .map(|(head, changes)| self.take(Frame::Delta { head, changes }))
+            .last()
+            .unwrap_or(Need::Nothing)
     }
 
     fn wait(&mut self, reach: Position, buffer: Vec<(Head, Vec<Change>)>) -> Need {

@@ -245,13 +245,21 @@ mod tests {
 
     #[test]
     fn what_is_known_is_not_sent_again() {
-        let resource = Resource::new(Position { epoch: 4, frame: 2 }, Bytes::from_static(b"seats"), flate2::Compression::fast());
+        let resource =
+            Resource::new(Position { epoch: 4, frame: 2 }, Bytes::from_static(b"seats"), flate2::Compression::fast());
         let plain = answer(&resource, &HeaderMap::new());
-        assert_eq!((plain.status(), &plain.headers()[header::ETAG]), (StatusCode::OK, &HeaderValue::from_static("\"4-2\"")));
+        assert_eq!(
+            (plain.status(), &plain.headers()[header::ETAG]),
+            (StatusCode::OK, &HeaderValue::from_static("\"4-2\""))
+        );
         assert_eq!(plain.headers()[header::CACHE_CONTROL], "public, max-age=1");
         let known = answer(&resource, &headers(&[(header::IF_NONE_MATCH, "W/\"4-1\", \"4-2\"")]));
         assert_eq!(known.status(), StatusCode::NOT_MODIFIED);
-        let other = answer(&resource, &headers(&[(header::IF_NONE_MATCH, "\"4-22\""), (header::ACCEPT_ENCODING, "gzip")]));
-        assert_eq!((other.status(), &other.headers()[header::CONTENT_ENCODING]), (StatusCode::OK, &HeaderValue::from_static("gzip")));
+        let other =
+            answer(&resource, &headers(&[(header::IF_NONE_MATCH, "\"4-22\""), (header::ACCEPT_ENCODING, "gzip")]));
+        assert_eq!(
+            (other.status(), &other.headers()[header::CONTENT_ENCODING]),
+            (StatusCode::OK, &HeaderValue::from_static("gzip"))
+        );
     }
 }

@@ -9,7 +9,10 @@ use fullhouse_protocol::{
 };
 use sqlx::PgPool;
 
-use super::{Rooms, room::{Room, Source}};
+use super::{
+    OnFrame, Rooms,
+    room::{Room, Source},
+};
 use crate::outbox;
 
 const READ_INTERVAL: Duration = Duration::from_secs(1);
@@ -35,7 +38,7 @@ pub(super) async fn open(rooms: &Rooms, event_id: i64) -> sqlx::Result<Option<Ar
 }
 
 /// Keeps the rooms without a feed as fresh as they may be, for as long as somebody wants them.
-pub(super) async fn run(rooms: Rooms) {
+pub(super) async fn run(rooms: Rooms, on_frame: OnFrame) {
     let mut tick = tokio::time::interval(READ_INTERVAL);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut unwanted: std::collections::HashMap<i64, u32> = std::collections::HashMap::new();
@@ -52,7 +55,7 @@ pub(super) async fn run(rooms: Rooms) {
         for (event_id, room) in unfed {
             if room.is_wanted() {
                 unwanted.remove(&event_id);
-                refresh(&rooms, event_id, &room).await;
+                refresh(&rooms, event_id, &room, &on_frame).await;
                 continue;
             }
             let count = unwanted.entry(event_id).or_default();
@@ -64,12 +67,12 @@ pub(super) async fn run(rooms: Rooms) {
     }
 }
 
-async fn refresh(rooms: &Rooms, event_id: i64, room: &Room) {
+async fn refresh(rooms: &Rooms, event_id: i64, room: &Room, on_frame: &OnFrame) {
     match read(&rooms.0.pool, event_id).await {
         Ok(Some(read)) => {
             let now_ms = read.now_ms();
             if let Some(frame) = room.take_rows(read.statuses, now_ms) {
-                (rooms.0.on_frame)(&frame);
+                on_frame(&frame);
             }
         }
         Ok(None) => tracing::warn!(event.id = event_id, "an event that somebody watches is gone"),

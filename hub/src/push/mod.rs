@@ -18,7 +18,7 @@ use std::{
 
 use dashmap::DashMap;
 use fullhouse_protocol::{
-    frames::Frame,
+    frames::{Frame, FrameError},
     keyframe::{Assembly, KeyframePart},
     track::{Step, Track},
 };
@@ -28,8 +28,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::room::{Room, Source};
 use crate::{
-    config::{self, Config},
-    feed::{Delivery, Feed, Kind, Message},
+    config,
+    feed::{Delivery, Feed, Kind, Message, Subscriber},
 };
 
 /// Reads of the database for rooms without a feed, at once.
@@ -50,7 +50,6 @@ struct Inner {
     rooms: DashMap<i64, Arc<Room>>,
     config: config::Push,
     pool: PgPool,
-    on_frame: OnFrame,
     reading: Semaphore,
     places: Arc<Semaphore>,
     turned_away: Arc<Semaphore>,
@@ -58,16 +57,9 @@ struct Inner {
     tasks: TaskTracker,
 }
 
-/// Starts to follow the feed. `stop` makes viewers go elsewhere; [`Rooms::closed`] waits until they have.
-pub fn start(config: &Config, pool: PgPool, feed: &Feed, on_frame: OnFrame, stop: CancellationToken) -> Rooms {
-    let rooms = Rooms::new(config.push.clone(), pool, on_frame, stop);
-    rooms.0.tasks.spawn(rooms.until_stop(follow(rooms.clone(), feed.subscriber())));
-    rooms.0.tasks.spawn(rooms.until_stop(fallback::run(rooms.clone())));
-    rooms
-}
-
 impl Rooms {
-    fn new(config: config::Push, pool: PgPool, on_frame: OnFrame, stop: CancellationToken) -> Self {
+    /// No room yet. `stop` makes viewers go elsewhere.
+    pub fn new(config: config::Push, pool: PgPool, stop: CancellationToken) -> Self {
         Self(Arc::new(Inner {
             rooms: DashMap::new(),
             places: Arc::new(Semaphore::new(config.sockets_max)),
@@ -76,9 +68,15 @@ impl Rooms {
             tasks: TaskTracker::new(),
             config,
             pool,
-            on_frame,
             stop,
         }))
+    }
+
+    /// Begins to follow the feed, and to read the database where it says nothing.
+    pub fn follow(&self, feed: &Feed, on_frame: OnFrame) {
+        let follower = Follower { rooms: self.clone(), assemblies: HashMap::new(), on_frame: on_frame.clone() };
+        self.0.tasks.spawn(self.until_stop(follower.run(feed.subscriber())));
+        self.0.tasks.spawn(self.until_stop(fallback::run(self.clone(), on_frame)));
     }
 
     /// The room of an event; `None` if there is no such event. Reads the database if the feed has not named it.
@@ -115,8 +113,9 @@ impl Rooms {
         self.0.tasks.spawn(socket);
     }
 
-    /// After `stop`: until every viewer has been told and has gone.
-    pub async fn closed(&self) {
+    /// Until `stop`, and then until every viewer has been told and has gone.
+    pub async fn closed(self) {
+        self.0.stop.cancelled().await;
         self.0.tasks.close();
         self.0.tasks.wait().await;
     }
@@ -129,15 +128,47 @@ impl Rooms {
         let stop = self.0.stop.clone();
         async move { stop.run_until_cancelled(task).await.unwrap_or_default() }
     }
+}
+
+/// What makes rooms of the feed.
+struct Follower {
+    rooms: Rooms,
+    assemblies: HashMap<i64, Assembly>,
+    on_frame: OnFrame,
+}
+
+impl Follower {
+    async fn run(mut self, mut subscriber: Subscriber) {
+        let mut rewound: Option<Instant> = None;
+        loop {
+            match subscriber.next().await {
+                Delivery::Message(message) => {
+                    let event_id = message.event_id;
+                    let may_rewind = rewound.is_none_or(|at| at.elapsed() >= REWIND_INTERVAL);
+                    if self.take(message) == Step::Gap && may_rewind {
+                        tracing::info!(event.id = event_id, "a frame is missing: the stream is read again");
+                        self.assemblies.clear();
+                        subscriber.rewind();
+                        rewound = Some(Instant::now());
+                    }
+                }
+                Delivery::StartedAnew => {
+                    tracing::warn!("the stream is not the one that was read so far");
+                    self.assemblies.clear();
+                    self.rooms.0.rooms.iter().for_each(|room| room.doubt());
+                }
+            }
+        }
+    }
 
     /// Applies a message. A gap means that the stream has to be read again.
-    fn take(&self, assemblies: &mut HashMap<i64, Assembly>, message: Message) -> Step {
+    fn take(&mut self, message: Message) -> Step {
         let event_id = message.event_id;
         match message.kind {
             Kind::Keyframe => match KeyframePart::decode(&message.bytes) {
                 Ok(part) => {
-                    if let Some(track) = assemblies.entry(event_id).or_default().add(&part) {
-                        assemblies.remove(&event_id);
+                    if let Some(track) = self.assemblies.entry(event_id).or_default().add(&part) {
+                        self.assemblies.remove(&event_id);
                         self.take_keyframe(event_id, track);
                     }
                     Step::Applied
@@ -146,12 +177,12 @@ impl Rooms {
             },
             Kind::Frame => match Frame::decode(&message.bytes) {
                 Ok(Frame::Delta { head, changes }) => {
-                    let Some(room) = self.0.rooms.get(&event_id).map(|room| room.clone()) else {
+                    let Some(room) = self.rooms.0.rooms.get(&event_id).map(|room| room.clone()) else {
                         return Step::Known; // until its keyframe comes
                     };
                     let step = room.take_frame(&head, &changes, message.bytes);
                     if step == Step::Applied {
-                        (self.0.on_frame)(&Frame::Delta { head, changes });
+                        (self.on_frame)(&Frame::Delta { head, changes });
                     }
                     step
                 }
@@ -163,47 +194,23 @@ impl Rooms {
 
     fn take_keyframe(&self, event_id: i64, track: Track) {
         let frame = Frame::Snapshot { head: track.head, statuses: track.statuses.clone() };
-        let is_new = match self.0.rooms.entry(event_id) {
+        let is_new = match self.rooms.0.rooms.entry(event_id) {
             dashmap::Entry::Occupied(room) => room.get().take_keyframe(track),
             dashmap::Entry::Vacant(slot) => {
-                slot.insert(Arc::new(Room::new(track, Source::Feed, &self.0.config)));
+                slot.insert(Arc::new(Room::new(track, Source::Feed, &self.rooms.0.config)));
                 true
             }
         };
         if is_new {
-            (self.0.on_frame)(&frame);
+            (self.on_frame)(&frame);
         }
     }
 }
 
 /// A frame of a later version: it is skipped, and what follows on it is a gap.
-fn unreadable(event_id: i64, error: fullhouse_protocol::frames::FrameError) -> Step {
+fn unreadable(event_id: i64, error: FrameError) -> Step {
     tracing::warn!(event.id = event_id, %error, "the feed carries what this hub can't read");
     Step::Known
-}
-
-async fn follow(rooms: Rooms, mut subscriber: crate::feed::Subscriber) {
-    let mut assemblies = HashMap::new();
-    let mut rewound: Option<Instant> = None;
-    loop {
-        match subscriber.next().await {
-            Delivery::Message(message) => {
-                let event_id = message.event_id;
-                let may_rewind = rewound.is_none_or(|at| at.elapsed() >= REWIND_INTERVAL);
-                if rooms.take(&mut assemblies, message) == Step::Gap && may_rewind {
-                    tracing::info!(event.id = event_id, "a frame is missing: the stream is read again");
-                    assemblies.clear();
-                    subscriber.rewind();
-                    rewound = Some(Instant::now());
-                }
-            }
-            Delivery::StartedAnew => {
-                tracing::warn!("the stream is not the one that was read so far");
-                assemblies.clear();
-                rooms.0.rooms.iter().for_each(|room| room.doubt());
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -9,11 +9,12 @@ use prometheus_client::{
 };
 use sqlx::PgPool;
 
-use crate::hold::desk::Desks;
+use crate::{hold::desk::Desks, push::Rooms};
 
 pub struct Numbers {
     pub pool: PgPool,
     pub desks: Desks,
+    pub rooms: Rooms,
 }
 
 impl std::fmt::Debug for Numbers {
@@ -30,6 +31,7 @@ impl Collector for Numbers {
         };
         gauge("database_connections", "Connections open to PostgreSQL", self.pool.size().into())?;
         gauge("database_connections_idle", "Connections that wait for work", self.pool.num_idle() as i64)?;
+        gauge("sockets", "Live maps that are open", self.rooms.sockets() as i64)?;
         gauge("desk_waiting", "Requests that wait at all desks", self.desks.waiting() as i64)?;
         let counts = self.desks.counts();
         let mut counter = |name, help, value: &AtomicU64| {

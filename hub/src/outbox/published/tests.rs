@@ -1,4 +1,3 @@
-
 use fullhouse_protocol::{
     frames::Frame,
     keyframe::Assembly,
