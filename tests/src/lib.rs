@@ -11,6 +11,7 @@ pub mod proxy; // a wire that can be cut
 pub mod nats; // a nats-server that can be stopped
 pub mod hall; // plans to sell
 pub mod stage; // an event on sale
+pub mod rows; // halls written straight into the database
 pub mod hub; // a hub in this process
 pub mod binary; // the real binary, to be killed
 pub mod fan; // a browser's requests
