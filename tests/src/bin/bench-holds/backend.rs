@@ -207,8 +207,14 @@ pub async fn pool(postgres: &EmbeddedPostgres) -> anyhow::Result<PgPool> {
     let mut settings = Config::defaults().database;
     settings.url = Secret::new(postgres.url("bench"));
     settings.connections_max = CLIENTS as u32 + 8;
+    settings.acquire_timeout_ms = 60_000;
     let pool = db::connect(&settings).await?;
     db::migrate(&pool).await?;
+    // All connections are there before anything is timed.
+    let mut open = Vec::new();
+    for _ in 0..settings.connections_max {
+        open.push(pool.acquire().await?);
+    }
     Ok(pool)
 }
 
