@@ -41,10 +41,11 @@ test-browser: setup-test $(PAGE) binary
 	node --test --test-concurrency=1 tests/browser/*.test.mjs
 
 .PHONY: check
-check: setup-test ## Formatting, lints, and that generated files are up to date
+check: setup-test binary ## Formatting, lints, and that generated files are up to date
 	cargo fmt --all --check
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
 	.ci/sqlx --check
+	$(FULLHOUSE) openapi | diff -u assets/openapi.json - || { echo "run \`make openapi\` and commit it"; exit 1; }
 	npm run format:check
 	npm run check
 
@@ -64,6 +65,10 @@ bench-smoke: setup-bench
 .PHONY: sqlx
 sqlx: setup-demo ## Writes .sqlx anew after a statement or a migration has changed
 	.ci/sqlx
+
+.PHONY: openapi
+openapi: binary ## Writes assets/openapi.json anew after the HTTP interface has changed
+	$(FULLHOUSE) openapi >assets/openapi.json
 
 .PHONY: clean
 clean: ## Removes what was built and the demo's data

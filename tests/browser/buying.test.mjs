@@ -14,7 +14,7 @@ import {
   signUp,
 } from './house.mjs';
 
-const EVENT = 'race-night';
+const EVENT = 'lantern-cup-night-race';
 let house, chrome, page;
 
 before(async () => {
@@ -57,7 +57,7 @@ test('who is not signed in is asked when it matters, and loses nothing by it', a
   await payWith(page, CARD.good);
   assert.equal((await tickets()).length, 2);
   await page.goto(`${house.url}/orders`);
-  await page.getByText('Race', { exact: false }).first().waitFor();
+  await page.getByText('Lantern Cup', { exact: false }).first().waitFor();
 });
 
 test('a declined card charges nothing, and another one pays', async () => {

@@ -5,7 +5,7 @@ import { after, before, test } from 'node:test';
 
 import { browser, CARD, freeSeats, House, HUNG, openEvent, signUp } from './house.mjs';
 
-const EVENT = 'race-night';
+const EVENT = 'lantern-cup-night-race';
 let house, chrome;
 
 before(async () => {

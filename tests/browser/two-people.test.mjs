@@ -15,7 +15,7 @@ import {
   signUp,
 } from './house.mjs';
 
-const EVENT = 'race-night';
+const EVENT = 'lantern-cup-night-race';
 let house, anas, bos, ana, bo;
 
 before(async () => {
