@@ -26,7 +26,7 @@ export function drawSections(
   board: Board,
   looks: Looks,
   view: View,
-  far: boolean,
+  as: 'surface' | 'tint' | 'floor',
   shown: (category: number) => boolean,
 ): void {
   const { palette } = looks;
@@ -35,9 +35,12 @@ export function drawSections(
     const section = plan.sections[index];
     if (section.seats.length === 0 || !meets(section.box, view)) continue;
     tracePolygon(c, section.hull, view);
-    const category = far ? cheapestFree(board, plan, index, shown) : -1;
+    const category = as === 'floor' ? -1 : cheapestFree(board, plan, index, shown);
     const floor = rgbOf(palette.section);
-    c.fillStyle = category < 0 ? palette.section : css(mix(floor, looks.color(category), 0.16));
+    // As a surface, a section is the fuller of colour the more of it is free.
+    const share = board.freeIn(index) / section.seats.length;
+    const strength = as === 'surface' ? 0.3 + 0.55 * share : 0.16;
+    c.fillStyle = category < 0 ? palette.section : css(mix(floor, looks.color(category), strength));
     c.fill();
     c.strokeStyle =
       category < 0 ? palette.sectionLine : css(mix(floor, looks.color(category), 0.55));

@@ -18,6 +18,8 @@ import type { Plan } from './plan.ts';
 export const SEATS_FROM = 5;
 const LABELS_FROM = 10;
 const NUMBERS_FROM = 20;
+/** Dots finer than this, in CSS pixels, are dust: the section's own colour tells more. */
+const DOTS_FROM = 1.5;
 
 export interface Scene {
   plan: Plan;
@@ -59,10 +61,16 @@ export class Layer {
     this.dpr = dpr;
     const diameter = this.scene.plan.radius * 2 * view.scale;
     this.far = diameter / dpr < SEATS_FROM;
+    this.dotSize = Math.max(1, Math.round(diameter * 0.85));
     this.drawBackdrop();
     this.over.clearRect(0, 0, w, h);
-    if (this.far) this.drawDots(view, diameter);
+    if (this.dusty) return;
+    if (this.far) this.drawDots(view);
     else this.drawSeats(view, diameter);
+  }
+
+  private get dusty(): boolean {
+    return this.far && this.dotSize / this.dpr < DOTS_FROM;
   }
 
   /** The colours of the sections follow what is free; cheap, so it is done now and then. */
@@ -72,13 +80,21 @@ export class Layer {
     this.under.fillStyle = this.looks.palette.ground;
     this.under.fillRect(0, 0, this.view.width, this.view.height);
     drawAreas(this.under, plan, this.looks, this.view);
-    drawSections(this.under, plan, board, this.looks, this.view, this.far, shown);
+    drawSections(
+      this.under,
+      plan,
+      board,
+      this.looks,
+      this.view,
+      this.far ? (this.dusty ? 'surface' : 'tint') : 'floor',
+      shown,
+    );
   }
 
   /** Draws the given seats anew, the others stay. */
   touch(seats: Iterable<number>): void {
     const view = this.view;
-    if (!view) return;
+    if (!view || this.dusty) return;
     const { plan } = this.scene;
     const size = this.dotSize;
     if (!this.far) this.looks.resize(plan.radius * 2 * view.scale, this.dpr);
@@ -105,11 +121,10 @@ export class Layer {
   }
 
   /** Tens of thousands of dots are set as pixels: a millisecond, where fillRect takes fifty. */
-  private drawDots(view: View, diameter: number): void {
+  private drawDots(view: View): void {
     const { plan, grid } = this.scene;
     const { width, height } = view;
-    const size = Math.max(1, Math.round(diameter * 0.85));
-    this.dotSize = size;
+    const size = this.dotSize;
     const image = this.over.createImageData(width, height);
     const pixels = new Uint32Array(image.data.buffer);
     grid.within(this.worldBox(view, size), (seat) => {

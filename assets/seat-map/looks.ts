@@ -82,7 +82,7 @@ export class Looks {
   dot(look: Look, category: number, dim: boolean): Rgb {
     if (look >= Look.picked) return rgbOf(this.palette.own);
     if (look === Look.available && !dim) return this.colors[category] ?? rgbOf(this.palette.muted);
-    return rgbOf(this.palette.gone);
+    return rgbOf(this.palette.goneFar);
   }
 
   color(category: number): Rgb {
@@ -141,13 +141,13 @@ export class Looks {
           c.fillRect(-r * 0.4, -r * 0.4, r * 0.8, r * 0.8);
           break;
         }
-        const arm = r * 0.42;
+        const arm = r * 0.32;
         c.beginPath();
         c.moveTo(-arm, -arm);
         c.lineTo(arm, arm);
         c.moveTo(arm, -arm);
         c.lineTo(-arm, arm);
-        stroke(c, palette.gone, Math.max(1, r * 0.2));
+        stroke(c, palette.gone, Math.min(2.2 * this.dpr, Math.max(1, r * 0.16)));
         break;
       }
       case Look.blocked:

@@ -14,6 +14,9 @@ export interface OverlayTexts {
   free(share: number, free: number): string;
 }
 
+const NAME_MIN = 9.5;
+const NAME_MAX = 19;
+
 /** Names of sections; larger sections first, and no name covers another. */
 export function drawSectionNames(
   c: CanvasRenderingContext2D,
@@ -25,50 +28,76 @@ export function drawSectionNames(
   texts: OverlayTexts,
 ): void {
   const { plan, board, shown } = scene;
-  const taken: [number, number, number, number][] = [];
+  const taken: Rect[] = [];
   c.textAlign = 'center';
   c.textBaseline = 'middle';
   c.lineJoin = 'round';
+  c.strokeStyle = looks.palette.ground;
+  c.lineWidth = 3.5;
   for (const index of order) {
     const section = plan.sections[index];
-    const [x, y] = screenOf(camera, section.label[0], section.label[1]);
-    if (x < -60 || y < -30 || x > size.width + 60 || y > size.height + 30) continue;
-    const wide = (section.box.maxX - section.box.minX) * camera.scale;
-    const high = (section.box.maxY - section.box.minY) * camera.scale;
-    const extent = Math.min(wide, high * 2.2);
-    if (extent < 16 && plan.sections.length > 40) continue;
-    const font = Math.max(10.5, Math.min(20, extent * 0.2));
-    const two = extent > 46 || plan.sections.length <= 12;
-    c.font = `650 ${font}px system-ui, sans-serif`;
-    const halfWide = Math.max(c.measureText(section.name).width, two ? font * 3 : 0) / 2 + 3;
-    const halfHigh = two ? font * 1.2 : font * 0.6;
-    const box: [number, number, number, number] = [
-      x - halfWide,
-      y - halfHigh,
-      x + halfWide,
-      y + halfHigh,
-    ];
-    if (taken.some((t) => box[0] < t[2] && box[2] > t[0] && box[1] < t[3] && box[3] > t[1]))
+    const [centre, middle] = screenOf(camera, section.label[0], section.label[1]);
+    if (centre < -60 || middle < -30 || centre > size.width + 60 || middle > size.height + 30)
       continue;
-    taken.push(box);
+    const side = section.side * camera.scale;
+    // A section too small to bear its name wears it below.
+    const below = plan.sections.length <= 40 && side < 44;
+    // Few sections may be named though they are tiny: there is room around them.
+    if (side < 12 && plan.sections.length > 40) continue;
+    let font = Math.max(NAME_MIN, Math.min(NAME_MAX, side * 0.26));
+    c.font = `650 ${font}px system-ui, sans-serif`;
+    let wide = c.measureText(section.name).width;
+    const room = Math.max(side * 1.3, 40);
+    if (wide > room && font > NAME_MIN) {
+      const smaller = Math.max(NAME_MIN, (font * room) / wide);
+      wide *= smaller / font;
+      font = smaller;
+    }
+    // Where there are few, a name at the edge steps in rather than being cut.
+    const inset = Math.max(wide, font * 3.6) / 2 + 4;
+    const x = below ? Math.max(inset, Math.min(size.width - inset, centre)) : centre;
+    const y = below ? screenOf(camera, 0, section.box.maxY)[1] + font * 1.6 : middle;
+    const second = side > 46 || plan.sections.length <= 12;
+    const placed =
+      place(taken, x, y, wide, font, second) ?? (second && place(taken, x, y, wide, font, false));
+    if (!placed) continue;
+    taken.push(placed.rect);
     const gone = cheapestFree(board, plan, index, shown) < 0;
-    c.strokeStyle = looks.palette.ground;
-    c.lineWidth = 4;
-    c.globalAlpha = gone ? 0.7 : 1;
+    const free = board.freeIn(index);
+    c.globalAlpha = gone ? 0.75 : 1;
     c.fillStyle = looks.palette.ink;
-    const nameY = two ? y - font * 0.55 : y;
-    c.strokeText(section.name, x, nameY);
-    c.fillText(section.name, x, nameY);
-    if (two) {
-      const free = board.freeIn(index);
-      const text = texts.free(free / Math.max(1, board.total[index]), free);
-      c.font = `500 ${Math.max(10, font * 0.72)}px system-ui, sans-serif`;
-      c.fillStyle = gone ? looks.palette.muted : looks.palette.ink;
-      c.strokeText(text, x, y + font * 0.6);
-      c.fillText(text, x, y + font * 0.6);
+    c.font = `650 ${font}px system-ui, sans-serif`;
+    outlined(c, section.name, x, placed.two ? y - font * 0.55 : y);
+    if (placed.two) {
+      c.font = `500 ${Math.max(NAME_MIN, font * 0.76)}px system-ui, sans-serif`;
+      outlined(c, texts.free(free / Math.max(1, board.total[index]), free), x, y + font * 0.6);
     }
     c.globalAlpha = 1;
   }
+}
+
+type Rect = [number, number, number, number];
+
+function place(
+  taken: readonly Rect[],
+  x: number,
+  y: number,
+  wide: number,
+  font: number,
+  two: boolean,
+) {
+  const halfWide = Math.max(wide, two ? font * 3.6 : 0) / 2 + 2;
+  const halfHigh = font * (two ? 1.2 : 0.6);
+  const rect: Rect = [x - halfWide, y - halfHigh, x + halfWide, y + halfHigh];
+  const covers = taken.some(
+    (t) => rect[0] < t[2] && rect[2] > t[0] && rect[1] < t[3] && rect[3] > t[1],
+  );
+  return covers ? null : { rect, two };
+}
+
+function outlined(c: CanvasRenderingContext2D, text: string, x: number, y: number): void {
+  c.strokeText(text, x, y);
+  c.fillText(text, x, y);
 }
 
 /** Own seats are found again from far away: there, each is a pin; near, it wears a halo. */

@@ -12,6 +12,8 @@ export interface Palette {
   muted: string;
   /** Seats nobody can have. */
   gone: string;
+  /** The same, as dots of a far view. */
+  goneFar: string;
   own: string;
   ownInk: string;
   focus: string;
@@ -25,7 +27,8 @@ export const DARK: Palette = {
   areaLine: '#40372f',
   ink: '#f6efe4',
   muted: '#a3988a',
-  gone: '#574e46',
+  gone: '#6b6057',
+  goneFar: '#3f3832',
   own: '#ffd27a',
   ownInk: '#221703',
   focus: '#ffffff',
@@ -39,7 +42,8 @@ export const LIGHT: Palette = {
   areaLine: '#cfc3af',
   ink: '#1f1a15',
   muted: '#6b6156',
-  gone: '#b9ae9f',
+  gone: '#a89c8c',
+  goneFar: '#d3c9b9',
   own: '#3d2a06',
   ownInk: '#ffe2a6',
   focus: '#000000',

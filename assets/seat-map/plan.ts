@@ -17,6 +17,8 @@ export interface PlanSection {
   hull: Float64Array;
   label: [number, number];
   box: Box;
+  /** Side of a square of the same area: how much room a name has. */
+  side: number;
   /** Seat numbers, in the order of the plan; retired ones are left out. */
   seats: Uint32Array;
 }
@@ -61,12 +63,14 @@ export function readPlan(geometry: Geometry): Plan {
   }
   const sections = geometry.sections.map((one, index): PlanSection => {
     const seatBox = boxOf(members[index], x, y, radius);
-    const hull = Float64Array.from(one.hull ?? [], finite);
+    const given = Float64Array.from(one.hull ?? [], finite);
+    const hull = given.length >= 6 ? given : outline(seatBox);
     return {
       name: one.name,
-      hull: hull.length >= 6 ? hull : outline(seatBox),
+      hull,
       label: [finite(one.label?.[0]), finite(one.label?.[1])],
       box: seatBox,
+      side: Math.sqrt(areaOf(hull)),
       seats: Uint32Array.from(members[index]),
     };
   });
@@ -163,6 +167,14 @@ function withStage(seats: Box, geometry: Geometry): Box {
     else (include(ax - rx, ay - ry), include(ax + rx, ay + ry));
   }
   return box;
+}
+
+function areaOf(hull: Float64Array): number {
+  let twice = 0;
+  for (let i = 0, j = hull.length - 2; i < hull.length; j = i, i += 2) {
+    twice += hull[j] * hull[i + 1] - hull[i] * hull[j + 1];
+  }
+  return Math.abs(twice) / 2;
 }
 
 function outline({ minX, minY, maxX, maxY }: Box): Float64Array {

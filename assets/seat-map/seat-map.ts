@@ -83,6 +83,7 @@ export class SeatMap {
   private staleBackdrop = false;
   private rebuild = true;
   private placed = false;
+  private touched = false;
   private focused = -1;
   private hovered = -1;
   private flight: { from: Camera; to: Camera; start: number } | null = null;
@@ -168,13 +169,16 @@ export class SeatMap {
 
   setInsets(insets: Insets): void {
     this.insets = insets;
-    if (!this.placed) this.measure();
+    // Nobody has moved yet: what was fitted before is fitted anew.
+    if (this.placed && !this.touched) this.camera = fit(this.plan.box, this.size, insets);
+    this.wake();
   }
 
   // ---- looking around ----
 
   showAll(animate = true): void {
     this.go(fit(this.plan.box, this.size, this.insets), animate);
+    this.touched = false;
   }
 
   showSection(section: number, animate = true): void {
@@ -340,6 +344,7 @@ export class SeatMap {
   }
 
   private move(camera: Camera): void {
+    this.touched = true;
     this.flight = null;
     this.camera = held(camera, this.plan.box, this.size);
     this.hover(-1e9, -1e9);
@@ -348,6 +353,7 @@ export class SeatMap {
 
   private go(camera: Camera, animate: boolean): void {
     if (this.size.width === 0) return;
+    this.touched = true;
     const to = held(camera, this.plan.box, this.size);
     if (!animate || this.calm()) {
       this.flight = null;
@@ -385,7 +391,7 @@ export class SeatMap {
     this.canvas.height = Math.round(height * dpr);
     this.canvas.style.width = `${width}px`;
     this.canvas.style.height = `${height}px`;
-    if (this.placed)
+    if (this.placed && this.touched)
       this.camera = centred(centre[0], centre[1], this.camera.scale, this.size, NO_INSETS);
     else this.camera = fit(this.plan.box, this.size, this.insets);
     this.placed = true;

@@ -116,6 +116,19 @@ export class EventRoom {
     return Math.max(0, left - this.picked.length);
   }
 
+  /** Free seats of a price level, in the whole house. */
+  freeOf(level: number): number {
+    const { categories, sections } = this.board.plan;
+    let free = 0;
+    categories.forEach((_, category) => {
+      if (this.seats.levelOf(category)?.level !== level) return;
+      for (let section = 0; section < sections.length; section++) {
+        free += this.board.freeOf(section, category);
+      }
+    });
+    return free;
+  }
+
   get epoch(): number {
     return this.feed.room.epoch;
   }
