@@ -11,6 +11,8 @@ use flate2::{Compression, write::GzEncoder};
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
+mod hull; // the outline of a section
+
 use super::layout::{Layout, Seat, flag};
 use super::plan::{Area, Shape};
 use super::standing::{Point, outline, turned};
@@ -190,7 +192,7 @@ pub fn draw(layout: &Layout, slots: &[Slot]) -> Drawing {
     let mut seats = GeometrySeats::default();
     let section_by_name: HashMap<&str, usize> =
         layout.sections.iter().enumerate().rev().map(|(i, s)| (s.as_str(), i)).collect();
-    let mut run_next = layout.seats.iter().map(|s| s.run + 1).max().unwrap_or(0);
+    let mut run_next = runs_of(layout);
     for slot in slots {
         let (point, section, row, number, category, flags, run) = match slot {
             Slot::Seat(at) => {
@@ -200,7 +202,7 @@ pub fn draw(layout: &Layout, slots: &[Slot]) -> Drawing {
             Slot::Retired(gone) => {
                 run_next += 1;
                 let section = section_by_name.get(gone.section.as_str()).copied().unwrap_or(0);
-                let category = layout.categories.iter().position(|c| c.name == gone.category).unwrap_or(0);
+                let category = layout.categories.iter().position(|c| c.name == gone.category).unwrap_or(0); // 64 at most
                 ((gone.x, gone.y), section, 0, gone.seat_label.as_str(), category, flag::RETIRED, run_next - 1)
             }
         };
@@ -231,9 +233,9 @@ pub fn draw(layout: &Layout, slots: &[Slot]) -> Drawing {
     Drawing { json, points, focus }
 }
 
-/// The run of a retired seat is one of its own, after those of the layout; `draw` counts the same.
-pub fn retired_run(layout: &Layout, retired_before: usize) -> usize {
-    layout.seats.iter().map(|s| s.run + 1).max().unwrap_or(0) + retired_before
+/// How many runs a layout has. Each retired seat gets one of its own after them, in order.
+pub fn runs_of(layout: &Layout) -> usize {
+    layout.seats.iter().map(|s| s.run + 1).max().unwrap_or(0)
 }
 
 /// The median distance of seats that sit beside each other.
@@ -265,79 +267,42 @@ fn radius(layout: &Layout, pitch: f64) -> f64 {
 
 fn sections<'a>(layout: &'a Layout, slots: &[Slot], points: &[Point], pitch: f64) -> Vec<GeometrySection<'a>> {
     let mut members: Vec<Vec<usize>> = vec![Vec::new(); layout.sections.len()];
+    let mut point_of: Vec<Point> = vec![(0.0, 0.0); layout.seats.len()];
     for (seat_no, slot) in slots.iter().enumerate() {
         if let Slot::Seat(at) = slot {
             members[layout.seats[*at].section].push(seat_no);
+            point_of[*at] = points[seat_no];
         }
     }
-    let draw = |(name, seats): (&'a String, Vec<usize>)| {
+    let mut lines: Vec<Option<Vec<Vec<Point>>>> = vec![Some(Vec::new()); layout.sections.len()];
+    let mut at = 0;
+    for row in layout.seats.chunk_by(|a, b| a.row == b.row) {
+        let line = &point_of[at..at + row.len()];
+        let whole = row.iter().all(|s| s.run == row[0].run && s.flags & flag::STANDING == 0);
+        match (&mut lines[row[0].section], whole) {
+            (Some(lines), true) => lines.push(line.to_vec()),
+            (slot, _) => *slot = None,
+        }
+        at += row.len();
+    }
+    let mut drawn = Vec::with_capacity(layout.sections.len());
+    for ((name, seats), lines) in layout.sections.iter().zip(members).zip(lines) {
         let at: Vec<Point> = seats.iter().map(|s| points[*s]).collect();
         let n = at.len() as f64;
         let label = at.iter().fold((0.0, 0.0), |(x, y), p| (x + p.0 / n, y + p.1 / n));
-        GeometrySection {
+        drawn.push(GeometrySection {
             name,
-            hull: flat(&padded_hull(at, pitch * 0.7)),
+            hull: flat(&hull::around(at, lines.as_deref(), pitch * 0.7)),
             label: [Tenths(label.0), Tenths(label.1)],
             first: seats.first().copied().unwrap_or(0),
             count: seats.len(),
-        }
-    };
-    layout.sections.iter().zip(members).map(draw).collect()
+        });
+    }
+    drawn
 }
 
 fn flat(points: &[Point]) -> Vec<Tenths> {
     points.iter().flat_map(|p| [Tenths(p.0), Tenths(p.1)]).collect()
-}
-
-/// The convex hull with a rim, its corners rounded; corners that bend nothing are left out.
-fn padded_hull(points: Vec<Point>, rim: f64) -> Vec<Point> {
-    let around = |p: Point| {
-        (0..12)
-            .map(|i| f64::from(i) / 12.0 * std::f64::consts::TAU)
-            .map(move |a| (p.0 + rim * a.cos(), p.1 + rim * a.sin()))
-    };
-    let mut hull = convex_hull(convex_hull(points).into_iter().flat_map(around).collect());
-    let mut at = 0;
-    while hull.len() > 8 && at < hull.len() {
-        let (a, b, c) = (hull[(at + hull.len() - 1) % hull.len()], hull[at], hull[(at + 1) % hull.len()]);
-        let base = (c.0 - a.0).hypot(c.1 - a.1).max(1e-9);
-        let off = ((c.0 - a.0) * (b.1 - a.1) - (c.1 - a.1) * (b.0 - a.0)).abs() / base;
-        if off < rim * 0.06 {
-            hull.remove(at);
-        } else {
-            at += 1;
-        }
-    }
-    hull
-}
-
-/// Andrew's monotone chain.
-fn convex_hull(mut points: Vec<Point>) -> Vec<Point> {
-    points.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
-    points.dedup();
-    if points.len() < 3 {
-        return points;
-    }
-    let mut hull: Vec<Point> = Vec::new();
-    let chain = |hull: &mut Vec<Point>, base: usize, p: Point| {
-        while hull.len() >= base + 2 {
-            let (a, b) = (hull[hull.len() - 2], hull[hull.len() - 1]);
-            if (b.0 - a.0) * (p.1 - a.1) - (b.1 - a.1) * (p.0 - a.0) > 0.0 {
-                break;
-            }
-            hull.pop();
-        }
-        hull.push(p);
-    };
-    for p in &points {
-        chain(&mut hull, 0, *p);
-    }
-    let base = hull.len() - 1;
-    for p in points.iter().rev().skip(1) {
-        chain(&mut hull, base, *p);
-    }
-    hull.pop();
-    hull
 }
 
 fn area(area: &Area, frame: Frame) -> GeometryArea<'_> {
@@ -365,6 +330,7 @@ fn area(area: &Area, frame: Frame) -> GeometryArea<'_> {
     match &area.shape {
         Shape::Polygon(_) => {
             drawn.shape = "polygon";
+            drawn.rotation = Tenths(0.0); // its points are turned already
             drawn.points = Some(flat(&outline(area).into_iter().map(|p| frame.place(p)).collect::<Vec<_>>()));
         }
         Shape::Rectangle(w, h) => {

@@ -435,7 +435,7 @@ async fn insert_seats(
         }
     }
     let mut c = Columns::default();
-    let mut retired = 0;
+    let mut retired_run = geometry::runs_of(layout);
     for (seat_no, slot) in slots.iter().enumerate() {
         c.seat_no.push(seat_no as i32);
         c.x.push(drawing.points[seat_no].0);
@@ -461,12 +461,12 @@ async fn insert_seats(
                 c.row_label.push(&seat.row_label);
                 c.seat_label.push(&seat.seat_label);
                 c.category.push(&seat.category);
-                c.run.push(geometry::retired_run(layout, retired) as i32);
+                c.run.push(retired_run as i32);
                 c.run_pos.push(0);
                 c.flags.push(flag::RETIRED);
                 c.companion_of.push(None);
                 c.house.push(false);
-                retired += 1;
+                retired_run += 1;
             }
         }
     }
