@@ -33,10 +33,16 @@ impl Till {
         self.post("/api/box-office/holds", json!({ "event_id": event, "seats": seats })).await
     }
 
-    /// Sells a hold for cash that is handed over.
-    pub async fn sell_for_cash(&self, event: i64, hold: &str, received_minor: i64) -> Answer {
+    /// Sells what [`Till::hold`] answered for cash that is handed over.
+    pub async fn sell_for_cash(&self, held: &Value, received_minor: i64) -> Answer {
         let tender = json!({ "kind": "cash", "received_minor": received_minor });
-        let body = json!({ "event_id": event, "hold_id": hold, "tickets": [], "tender": tender });
+        let body =
+            json!({ "hold_id": held["hold"]["id"], "buyer_id": held["buyer_id"], "tickets": [], "tender": tender });
         self.post("/api/box-office/sales", body).await
+    }
+
+    /// The same terminal at another hub.
+    pub fn at(&self, hub_url: &str) -> Self {
+        Self { base: hub_url.to_owned(), token: self.token.clone(), http: self.http.clone() }
     }
 }

@@ -4,4 +4,5 @@ mod harness; // the ground under the others
 mod accounts; // who may act
 mod edge; // what every address does alike
 mod watch; // what must never be true
+mod holding; // holding seats over the wire
 mod command_line; // the binary as an operator meets it

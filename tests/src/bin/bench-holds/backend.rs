@@ -135,15 +135,16 @@ impl Backend {
                 }
             }
             Self::Naive { pool, event, buyers } => {
-                let until: Option<chrono::DateTime<chrono::Utc>> = sqlx::query_scalar("select naive_hold($1, $2, $3, $4, $5)")
-                    .bind(event)
-                    .bind(buyers[ask.client])
-                    .bind(&ask.key)
-                    .bind(&ask.seats[0].to_le_bytes()[..])
-                    .bind(&ask.seats)
-                    .fetch_one(pool)
-                    .await
-                    .expect("the function answers");
+                let until: Option<chrono::DateTime<chrono::Utc>> =
+                    sqlx::query_scalar("select naive_hold($1, $2, $3, $4, $5)")
+                        .bind(event)
+                        .bind(buyers[ask.client])
+                        .bind(&ask.key)
+                        .bind(&ask.seats[0].to_le_bytes()[..])
+                        .bind(&ask.seats)
+                        .fetch_one(pool)
+                        .await
+                        .expect("the function answers");
                 match until {
                     Some(until) => Outcome::Granted { held_until_ms: until.timestamp_millis() },
                     None => Outcome::Refused,
@@ -173,7 +174,10 @@ impl Backend {
             }
             Self::Ours { .. } | Self::Naive { .. } => {
                 sqlx::query("truncate hold, hold_request, outbox cascade").execute(pool).await?;
-                sqlx::query("delete from event_seat where event_id = $1 and status <> 0").bind(event).execute(pool).await?;
+                sqlx::query("delete from event_seat where event_id = $1 and status <> 0")
+                    .bind(event)
+                    .execute(pool)
+                    .await?;
                 sqlx::query(
                     "insert into event_seat (event_id, seat_no, level) select $1, n, 0 from generate_series(0, $2 - 1) as n on conflict do nothing",
                 )

@@ -71,11 +71,14 @@ async fn drive(
     let mut number = 0u64;
     while Instant::now() < until {
         number += 1;
-        let ask = Ask { client, key: format!("{seed}-{number}-{:016x}", rng.random::<u64>()), seats: seats(&mut rng, load) };
+        let ask =
+            Ask { client, key: format!("{seed}-{number}-{:016x}", rng.random::<u64>()), seats: seats(&mut rng, load) };
         let body = serde_json::to_vec(&ask)?;
-        let mut request =
-            format!("POST /hold HTTP/1.1\r\nhost: b\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", body.len())
-                .into_bytes();
+        let mut request = format!(
+            "POST /hold HTTP/1.1\r\nhost: b\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        )
+        .into_bytes();
         request.extend_from_slice(&body);
         let sent = Instant::now();
         stream.write_all(&request).await?;

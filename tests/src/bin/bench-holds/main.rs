@@ -50,7 +50,10 @@ fn main() -> anyhow::Result<()> {
 }
 
 async fn bench() -> anyhow::Result<()> {
-    tracing_subscriber::fmt().with_env_filter(tracing_subscriber::EnvFilter::from_default_env()).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
+        .with_writer(std::io::stderr)
+        .init();
     let smoke = std::env::args().any(|a| a == "--smoke");
     let argument = |name: &str, default: u64| {
         let mut args = std::env::args().skip_while(|a| a != name).skip(1);
