@@ -2,7 +2,8 @@
 
 /// The node drains. The reason is a number of milliseconds: return after a random part of it.
 pub const DRAINING: u16 = 1012;
-/// The client took nothing for too long, or gave no sign of life. Return, and resume.
+/// The client took nothing for too long or gave no sign of life, or the node is behind the client.
+/// Return, and resume.
 pub const TOO_SLOW: u16 = 4000;
 /// The address or what the client sent is not as described. Returning does not help.
 pub const BAD_REQUEST: u16 = 4001;

@@ -35,6 +35,14 @@ pub struct Position {
     pub frame: u64,
 }
 
+impl Position {
+    /// Whether the relay numbers these frames. A node that has no feed numbers its own, in odd epochs:
+    /// those of two nodes have nothing to do with each other, whichever is higher.
+    pub fn is_of_relay(self) -> bool {
+        self.epoch % 2 == 0
+    }
+}
+
 /// As an `ETag` has it, without the quotes: `epoch-frame`.
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

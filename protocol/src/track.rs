@@ -39,6 +39,9 @@ impl Track {
     /// Where a frame of `at` stands, seen from here.
     pub fn place(&self, at: Position) -> Step {
         let here = self.at();
+        if at.epoch != here.epoch && !(at.is_of_relay() && here.is_of_relay()) {
+            return Step::Gap;
+        }
         match at.epoch.cmp(&here.epoch) {
             std::cmp::Ordering::Less => Step::Known,
             std::cmp::Ordering::Greater => Step::Gap,
@@ -88,16 +91,24 @@ impl Follower {
         self.track.as_ref()
     }
 
-    /// Where to resume from; `None` while that would not help.
-    pub fn cursor(&self) -> Option<Position> {
-        if self.waiting.is_some() { None } else { self.track.as_ref().map(Track::at) }
+    /// A socket was closed before it brought anything: it does not know this position. The next one
+    /// begins without.
+    pub fn start_over(&mut self) {
+        *self = Self::default();
+    }
+
+    /// A socket is about to be opened: where to resume from. What a former socket made it wait for is
+    /// forgotten, since the new one may bridge it.
+    pub fn connect(&mut self) -> Option<Position> {
+        self.waiting = None;
+        self.track.as_ref().map(Track::at)
     }
 
     pub fn needs_snapshot(&self) -> bool {
         self.waiting.is_some() || self.track.is_none()
     }
 
-    /// Takes what a socket or a poll brought. The resync that heads a poller's body is not one of them.
+    /// Takes what a socket or a poll brought, or a snapshot.
     pub fn take(&mut self, frame: Frame) -> Need {
         match frame {
             Frame::Delta { head, changes } => {
@@ -112,7 +123,10 @@ impl Follower {
                     Some(Step::Gap) | None => self.wait(head.at, vec![(head, changes)]),
                 }
             }
-            Frame::Resync { head } if self.cursor() == Some(head.at) => Need::Nothing,
+            // It has been there already: from another node, or from a snapshot that was newer than this.
+            Frame::Resync { head } if self.track.as_ref().is_some_and(|t| t.place(head.at) == Step::Known) => {
+                self.need()
+            }
             Frame::Resync { head } => self.wait(head.at, Vec::new()),
             Frame::Snapshot { head, statuses } => self.take_snapshot(head, statuses),
         }
@@ -126,7 +140,12 @@ impl Follower {
             }
             return Need::Nothing;
         };
-        if (head.at.epoch, head.at.frame) < (reach.epoch, reach.frame) {
+        let reached = if head.at.epoch == reach.epoch {
+            head.at.frame >= reach.frame
+        } else {
+            head.at.epoch > reach.epoch && head.at.is_of_relay() && reach.is_of_relay()
+        };
+        if !reached {
             self.waiting = Some((reach, buffer));
             return Need::Snapshot;
         }
@@ -137,6 +156,10 @@ impl Follower {
             .map(|(head, changes)| self.take(Frame::Delta { head, changes }))
             .last()
             .unwrap_or(Need::Nothing)
+    }
+
+    fn need(&self) -> Need {
+        if self.needs_snapshot() { Need::Snapshot } else { Need::Nothing }
     }
 
     fn wait(&mut self, reach: Position, buffer: Vec<(Head, Vec<Change>)>) -> Need {
@@ -156,22 +179,22 @@ mod tests {
 
     #[test]
     fn only_the_next_frame_is_applied() {
-        let mut track = Track::new(head(5, 10), Statuses::new(5));
+        let mut track = Track::new(head(6, 10), Statuses::new(5));
         let changes = [Change { seat_no: 4, status: Status::Sold }];
         for (epoch, frame, expected) in
-            [(5, 10, Step::Known), (5, 12, Step::Gap), (4, 11, Step::Known), (6, 11, Step::Gap)]
+            [(6, 10, Step::Known), (6, 12, Step::Gap), (4, 11, Step::Known), (8, 11, Step::Gap), (3, 11, Step::Gap)]
         {
             assert_eq!(track.apply(&head(epoch, frame), &changes), expected);
             assert_eq!(track.statuses.get(4), Status::Available);
         }
-        assert_eq!(track.apply(&head(5, 11), &changes), Step::Applied);
+        assert_eq!(track.apply(&head(6, 11), &changes), Step::Applied);
         assert_eq!((track.at().frame, track.statuses.get(4)), (11, Status::Sold));
     }
 
     #[test]
     fn another_number_of_seats_is_not_our_track() {
-        let mut track = Track::new(head(5, 10), Statuses::new(5));
-        assert_eq!(track.apply(&Head { seat_count: 6, ..head(5, 11) }, &[]), Step::Gap);
+        let mut track = Track::new(head(6, 10), Statuses::new(5));
+        assert_eq!(track.apply(&Head { seat_count: 6, ..head(6, 11) }, &[]), Step::Gap);
     }
 
     fn delta(epoch: u64, frame: u64, status: Status) -> Frame {
@@ -186,34 +209,43 @@ mod tests {
     #[test]
     fn frames_that_come_before_the_snapshot_are_kept_for_it() {
         let mut map = Follower::default();
-        assert_eq!(map.take(Frame::Resync { head: head(5, 10) }), Need::Snapshot);
-        assert_eq!(map.take(delta(5, 11, Status::Held)), Need::Snapshot);
-        assert_eq!(map.take(delta(5, 12, Status::Sold)), Need::Snapshot);
-        assert_eq!(map.take(snapshot(5, 9, Status::Available)), Need::Snapshot, "older than what it has to reach");
-        assert_eq!(map.cursor(), None);
-        assert_eq!(map.take(snapshot(5, 11, Status::Held)), Need::Nothing);
-        assert_eq!(map.cursor(), Some(Position { epoch: 5, frame: 12 }));
+        assert_eq!(map.take(Frame::Resync { head: head(6, 10) }), Need::Snapshot);
+        assert_eq!(map.take(delta(6, 11, Status::Held)), Need::Snapshot);
+        assert_eq!(map.take(delta(6, 12, Status::Sold)), Need::Snapshot);
+        assert_eq!(map.take(snapshot(6, 9, Status::Available)), Need::Snapshot, "older than what it has to reach");
+        assert_eq!(map.take(snapshot(6, 11, Status::Held)), Need::Nothing);
+        assert_eq!(map.connect(), Some(Position { epoch: 6, frame: 12 }));
         assert_eq!(map.track().unwrap().statuses.get(0), Status::Sold);
     }
 
     #[test]
     fn an_old_snapshot_does_not_take_the_map_back() {
         let mut map = Follower::default();
-        assert_eq!(map.take(snapshot(5, 10, Status::Sold)), Need::Nothing);
-        assert_eq!(map.take(snapshot(5, 9, Status::Held)), Need::Nothing);
-        assert_eq!(map.take(Frame::Resync { head: head(5, 10) }), Need::Nothing, "it is there already");
+        assert_eq!(map.take(snapshot(6, 10, Status::Sold)), Need::Nothing);
+        assert_eq!(map.take(snapshot(6, 9, Status::Held)), Need::Nothing);
+        assert_eq!(map.take(Frame::Resync { head: head(6, 10) }), Need::Nothing, "it is there already");
         assert_eq!(map.track().unwrap().statuses.get(0), Status::Sold);
+    }
+
+    #[test]
+    fn a_resync_that_is_behind_is_none() {
+        let mut map = Follower::default();
+        map.take(snapshot(4, 10, Status::Sold));
+        assert_eq!(map.take(Frame::Resync { head: head(4, 9) }), Need::Nothing);
+        assert_eq!(map.take(Frame::Resync { head: head(4, 11) }), Need::Snapshot);
+        assert_eq!(map.take(snapshot(5, 0, Status::Held)), Need::Snapshot, "of some room without a feed");
+        assert_eq!(map.take(snapshot(8, 0, Status::Held)), Need::Nothing, "of a later epoch");
     }
 
     #[test]
     fn a_gap_and_a_new_epoch_need_a_snapshot() {
         let mut map = Follower::default();
-        map.take(snapshot(5, 10, Status::Held));
-        assert_eq!(map.take(delta(5, 12, Status::Sold)), Need::Snapshot);
-        assert_eq!(map.take(snapshot(5, 12, Status::Sold)), Need::Nothing);
-        assert_eq!(map.take(Frame::Resync { head: head(6, 0) }), Need::Snapshot);
-        assert_eq!(map.take(snapshot(5, 13, Status::Sold)), Need::Snapshot);
-        assert_eq!(map.take(snapshot(6, 0, Status::Available)), Need::Nothing);
-        assert_eq!(map.cursor(), Some(Position { epoch: 6, frame: 0 }));
+        map.take(snapshot(6, 10, Status::Held));
+        assert_eq!(map.take(delta(6, 12, Status::Sold)), Need::Snapshot);
+        assert_eq!(map.take(snapshot(6, 12, Status::Sold)), Need::Nothing);
+        assert_eq!(map.take(Frame::Resync { head: head(8, 0) }), Need::Snapshot);
+        assert_eq!(map.take(snapshot(6, 13, Status::Sold)), Need::Snapshot);
+        assert_eq!(map.take(snapshot(8, 0, Status::Available)), Need::Nothing);
+        assert_eq!(map.connect(), Some(Position { epoch: 8, frame: 0 }));
     }
 }

@@ -195,8 +195,8 @@ impl Room {
             if *at == head {
                 return Next::Nothing;
             }
-            let same_kind = at.epoch % 2 == head.epoch % 2; // of the relay, or of a room by itself
-            if (at.epoch == head.epoch && at.frame > head.frame) || (at.epoch > head.epoch && same_kind) {
+            let of_relay = at.is_of_relay() && head.is_of_relay();
+            if (at.epoch == head.epoch && at.frame > head.frame) || (at.epoch > head.epoch && of_relay) {
                 return Next::Ahead;
             }
             if at.epoch == head.epoch
@@ -243,4 +243,4 @@ impl Room {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -38,7 +38,7 @@ const INPUT_BYTES_MAX: usize = 1024;
 const INPUT_MESSAGES_MAX: u32 = 30;
 /// tungstenite fills this with zeros each time it looks whether there is something to read.
 const READ_BUFFER_BYTES: usize = 256;
-/// How long a viewer that is ahead of this node may wait for it before it has to go back.
+/// How long a viewer that is ahead of this node waits for it, before it has to look for another.
 const AHEAD_MAX: Duration = Duration::from_secs(5);
 /// How long a client may take to answer our close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -142,7 +142,9 @@ where
                     return End::Gone;
                 }
             }
-            () = sleep_until(ahead_until.unwrap_or_else(Instant::now)), if ahead_until.is_some() => cursor = None,
+            () = sleep_until(ahead_until.unwrap_or_else(Instant::now)), if ahead_until.is_some() => {
+                return End::Close(close::TOO_SLOW);
+            }
         }
     }
 }
