@@ -6,4 +6,5 @@ mod accounts; // who may act
 mod edge; // what every address does alike
 mod watch; // what must never be true
 mod holding; // holding seats over the wire
+mod races; // many at once, each with its control
 mod command_line; // the binary as an operator meets it
