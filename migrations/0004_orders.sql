@@ -71,8 +71,6 @@ create table attempt (
     state           text not null,
     version         integer not null default 1,
     hold_expires_at timestamptz not null,
-    confirm_n       integer not null default 0,
-    create_n        integer not null default 0,
     next_run_at     timestamptz,             -- when a worker looks at it again; null: nothing to do
     leased_until    timestamptz,             -- a worker is at it; a crashed one loses it at this time
     pokes           integer not null default 0, -- counted up by whoever has news: a worker that was busy looks again

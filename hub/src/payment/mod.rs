@@ -1,5 +1,100 @@
-//! Attempts to pay, the provider, its webhooks, and the simulator of it.
+//! Paying by card: authorise, then sell, then take the money.
+//!
+//! Read [`machine`] for what may follow what, [`drive`] for how one attempt gets there, [`record`]
+//! for what is written on the way. Webhooks are hints; [`provider`] is asked.
+//!
+//! Invariants
+//! - A timeout is not a decline: what is not known is asked for, and nothing new begins meanwhile.
+//! - Every call is written down before it is made, and repeated byte for byte.
+//! - Captured money ends as tickets or as exactly one refund.
 
 pub mod provider; // our client of the provider's wire
+pub mod machine; // the states of an attempt, as a table
+pub mod attempt; // as its buyer begins, follows and gives it up
+mod record; // what is read and written of an attempt
+mod drive; // one attempt, as far as it goes
+mod worker; // many of them
+mod due; // orders whose money failed after the sale
+pub mod gate; // no new payments begin while it is closed
 pub mod signature; // of webhooks, both ways
+pub mod webhook; // hints
 pub mod simulator; // a provider of our own
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use chrono::TimeDelta;
+use sqlx::PgPool;
+use tokio::sync::{Notify, futures::Notified};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use self::provider::Client;
+use crate::config::{self, Config};
+
+/// The way to the provider, and what wakes the workers. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Payments(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    client: Option<Client>,
+    settings: config::Payment,
+    public_url: String,
+    news: Notify,
+}
+
+impl Payments {
+    /// Without `payment.provider_url` no cards are taken.
+    pub fn new(config: &Config) -> anyhow::Result<Self> {
+        let settings = config.payment.clone();
+        let client = if settings.provider_url.is_empty() {
+            None
+        } else {
+            Some(Client::new(&settings).context("settings of [payment]")?)
+        };
+        let public_url = config.http.public_url.trim_end_matches('/').to_owned();
+        Ok(Self(Arc::new(Inner { client, settings, public_url, news: Notify::new() })))
+    }
+
+    /// Whether cards are taken here.
+    pub fn takes_cards(&self) -> bool {
+        self.0.client.is_some()
+    }
+
+    pub fn client(&self) -> Option<&Client> {
+        self.0.client.as_ref()
+    }
+
+    pub fn settings(&self) -> &config::Payment {
+        &self.0.settings
+    }
+
+    /// No confirmation starts with less than this of the hold left.
+    pub fn margin(&self) -> TimeDelta {
+        TimeDelta::seconds(self.0.settings.pay_margin_s)
+    }
+
+    fn lease(&self) -> TimeDelta {
+        TimeDelta::seconds(self.0.settings.lease_s)
+    }
+
+    /// Where a bank sends the buyer after its challenge.
+    fn return_url(&self, order_id: Uuid) -> String {
+        format!("{}/orders/{order_id}", self.0.public_url)
+    }
+
+    /// There is something to do: a worker of this process looks at once.
+    pub fn wake(&self) {
+        self.0.news.notify_one();
+    }
+
+    fn news(&self) -> Notified<'_> {
+        self.0.news.notified()
+    }
+
+    /// Drives attempts until `stop`. Any number of processes may.
+    pub async fn run(self, pool: PgPool, stop: CancellationToken) {
+        worker::run(self, pool, stop).await;
+    }
+}

@@ -1,0 +1,389 @@
+//! One attempt, driven as far as it goes now: plan, write down, ask, write down, and again.
+//!
+//! Invariants
+//! - A call is written down and committed before it is made, and is repeated byte for byte.
+//! - No database lock is held across a call.
+//! - What is written after a call names the version that it was made for.
+
+use chrono::TimeDelta;
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use super::{
+    Payments,
+    machine::{self, CallState, Key, Seen, State, Step},
+    provider::{
+        Answer, Call, Client, IntentStatus, NewIntent, Op, Outcome, Page, PaymentIntent, Refund, RefundStatus, money,
+    },
+    record::{self, Details, Flow, Row, Written},
+};
+use crate::{
+    checkout::{self, ConfirmError, Tendered},
+    clock, db,
+};
+
+/// An attempt that needs more steps than this at once is taken up again later.
+const STEPS_MAX: u32 = 24;
+/// Cancelling an intent that is decided is given up after so many keys, and left to a person.
+const TIDY_CALLS_MAX: i32 = 3;
+
+/// Drives an attempt that this worker has leased.
+pub async fn drive(payments: &Payments, client: &Client, pool: &PgPool, id: Uuid) -> anyhow::Result<()> {
+    for _ in 0..STEPS_MAX {
+        let row = record::load(pool, id, payments.margin()).await?;
+        let one = One { payments, client, pool, row: &row };
+        let flow = match machine::plan(&row.facts()) {
+            Step::Write(op) => one.write(op).await?,
+            Step::Send => one.send().await?,
+            Step::Look => one.look().await?,
+            Step::LookForRefunds => one.look_for_refunds().await?,
+            Step::Conclude(seen) => record::settle(pool, &row, seen, Details::default(), None).await?,
+            Step::Decide => one.decide().await?,
+            Step::Rest => one.rest().await?,
+        };
+        if flow == Flow::Stop {
+            return Ok(());
+        }
+    }
+    anyhow::bail!("an attempt does not come to rest")
+}
+
+struct One<'a> {
+    payments: &'a Payments,
+    client: &'a Client,
+    pool: &'a PgPool,
+    row: &'a Row,
+}
+
+impl One<'_> {
+    /// Writes a call down under a key that was never used.
+    async fn write(&self, op: Op) -> anyhow::Result<Flow> {
+        let row = self.row;
+        let call = self.compose(op).await?;
+        if op == Op::Confirm {
+            let details = Details { call: Some(call), ..Details::default() };
+            return Ok(record::settle(self.pool, row, Seen::Confirming, details, None).await?);
+        }
+        let mut tx = self.pool.begin().await?;
+        let fresh = record::lock(&mut tx, row).await?;
+        if fresh {
+            let now = clock::now(&mut tx).await?;
+            let refund_id = row.refund.as_ref().map(|r| r.id).filter(|_| op == Op::Refund);
+            record::write_call(&mut tx, row.id, refund_id, &call, now).await?;
+        }
+        tx.commit().await?;
+        Ok(if fresh { Flow::On } else { Flow::Stop })
+    }
+
+    async fn compose(&self, op: Op) -> anyhow::Result<Call> {
+        let row = self.row;
+        let n = record::calls(self.pool, row.id, op).await?;
+        let pi_id = || row.pi_id.as_deref().ok_or_else(|| anyhow::anyhow!("{} without an intent", op.name()));
+        Ok(match op {
+            Op::Create => Call::create(
+                NewIntent {
+                    attempt_id: row.id,
+                    order_id: row.order_id,
+                    amount_minor: row.amount_minor,
+                    currency: &row.currency,
+                    payment_method: &row.payment_method,
+                },
+                n,
+            )?,
+            Op::Confirm => Call::confirm(row.id, pi_id()?, n + 1, &self.payments.return_url(row.order_id)),
+            Op::Capture => Call::capture(row.id, pi_id()?, n),
+            Op::Cancel => Call::cancel(row.id, pi_id()?, n),
+            Op::Refund => {
+                let refund = row.refund.as_ref().ok_or_else(|| anyhow::anyhow!("no refund is under way"))?;
+                Call::refund(row.id, refund.id, pi_id()?, &row.currency, refund.amount_minor)?
+            }
+            Op::Get | Op::ListRefunds => anyhow::bail!("reads have no key"),
+        })
+    }
+
+    /// Sends the call that is written down, and writes down what came of it.
+    async fn send(&self) -> anyhow::Result<Flow> {
+        let row = self.row;
+        let Some(call) = &row.call else { anyhow::bail!("nothing is written down to be sent") };
+        record::note_sent(self.pool, row.id, call.id, self.payments.lease()).await?;
+        let answer = self.client.send(&call.call).await;
+        let (seen, mut details, state) = match call.call.op {
+            Op::Refund => self.judge_refund(&answer),
+            op => self.judge(op, &answer),
+        };
+        details.wait = retry_after(&answer);
+        let written = written(call.id, state, &answer);
+        Ok(record::settle(self.pool, row, seen, details, Some(written)).await?)
+    }
+
+    fn judge(&self, op: Op, answer: &Answer) -> (Seen, Details, CallState) {
+        match &answer.outcome {
+            Outcome::Done(_) => match answer.object::<PaymentIntent>() {
+                Some(intent) if op == Op::Create => (Seen::Created, self.details(&intent), CallState::Answered),
+                Some(intent) => (self.judge_intent(&intent).0, self.details(&intent), CallState::Answered),
+                None => (Seen::Doubt, Details::default(), CallState::Unknown),
+            },
+            Outcome::Declined(refusal) if op == Op::Confirm => {
+                let decline_code = Some(refusal.reason().to_owned());
+                (Seen::Declined, Details { decline_code, ..Details::default() }, CallState::Answered)
+            }
+            Outcome::Declined(refusal) | Outcome::Rejected(refusal) => {
+                tracing::warn!(attempt.id = %self.row.id, call.op = op.name(), call.request_id = answer.request_id,
+                    call.code = refusal.code, call.kind = refusal.kind, "the provider refused a call");
+                let seen = if op == Op::Create { Seen::Refused } else { Seen::Doubt };
+                let decline_code = (op == Op::Create).then(|| refusal.reason().to_owned());
+                (seen, Details { decline_code, ..Details::default() }, CallState::Answered)
+            }
+            // Certainly not sent: it stays as it was written, and nothing is in doubt. (An earlier sending may be.)
+            Outcome::NotSent if self.was_never_sent() => (Seen::Again, Details::default(), CallState::Prepared),
+            Outcome::NotSent | Outcome::Unknown => (Seen::Doubt, Details::default(), CallState::Unknown),
+        }
+    }
+
+    fn was_never_sent(&self) -> bool {
+        self.row.call.as_ref().is_some_and(|c| c.facts.sends == 0)
+    }
+
+    fn judge_intent(&self, intent: &PaymentIntent) -> (Seen, Key) {
+        let facts = self.row.facts();
+        let capturable = self.minor(intent, intent.amount_capturable);
+        let right = capturable == Some(self.row.amount_minor);
+        machine::judge(&facts, &intent.status, intent.last_payment_error.is_some(), right)
+    }
+
+    /// The intent's amount in our units; none if it is in another currency.
+    fn minor(&self, intent: &PaymentIntent, amount: i64) -> Option<i64> {
+        if !intent.currency.eq_ignore_ascii_case(&self.row.currency) {
+            return None;
+        }
+        money::from_provider(&self.row.currency, amount).ok()
+    }
+
+    fn details(&self, intent: &PaymentIntent) -> Details {
+        let received = self.minor(intent, intent.amount_received);
+        if intent.status == IntentStatus::Succeeded && received != Some(self.row.amount_minor) {
+            tracing::error!(attempt.id = %self.row.id, intent.received = intent.amount_received,
+                intent.currency = intent.currency, "another amount was captured than was asked for");
+        }
+        Details {
+            pi_id: Some(intent.id.clone()),
+            action_url: intent.action_url().map(str::to_owned),
+            decline_code: intent.last_payment_error.as_ref().map(|e| e.reason().to_owned()),
+            authorised_minor: self.minor(intent, intent.amount_capturable).filter(|amount| *amount > 0),
+            captured_minor: received.filter(|amount| *amount > 0),
+            ..Details::default()
+        }
+    }
+
+    /// Asks for the intent, and follows what it says.
+    async fn look(&self) -> anyhow::Result<Flow> {
+        let row = self.row;
+        let Some(pi_id) = &row.pi_id else { anyhow::bail!("nothing to look at") };
+        let call = Call::get(pi_id);
+        let call_id = record::note_read(self.pool, row.id, &call, self.payments.lease()).await?;
+        let answer = self.client.send(&call).await;
+        let intent: Option<PaymentIntent> = answer.object();
+        let state = if intent.is_some() { CallState::Answered } else { CallState::Unknown };
+        let written = written(call_id, state, &answer);
+        let Some(intent) = intent else {
+            let details = Details { wait: retry_after(&answer), ..Details::default() };
+            return Ok(record::settle(self.pool, row, Seen::Doubt, details, Some(written)).await?);
+        };
+        if row.state.is_decided() {
+            return self.tidy(&intent, written).await;
+        }
+        let (seen, key) = self.judge_intent(&intent);
+        let mut details = self.details(&intent);
+        if key == Key::Next {
+            details.call = Some(self.compose(row.state.op()).await?);
+        }
+        Ok(record::settle(self.pool, row, seen, details, Some(written)).await?)
+    }
+
+    /// The attempt is decided. Whatever the provider still has of it is let go; money that came late goes back.
+    async fn tidy(&self, intent: &PaymentIntent, written: Written) -> anyhow::Result<Flow> {
+        let row = self.row;
+        let details = self.details(intent);
+        let order_is_due = row.state == State::CaptureFailed;
+        if intent.status == IntentStatus::Succeeded && order_is_due && self.may_heal().await? {
+            return Ok(record::settle(self.pool, row, Seen::Captured, details, Some(written)).await?);
+        }
+        record::settle(self.pool, row, Seen::Doubt, Details::default(), Some(written)).await?;
+        let tries_left = record::calls(self.pool, row.id, Op::Cancel).await? < TIDY_CALLS_MAX;
+        let cancel = self.compose(Op::Cancel).await?;
+        let mut tx = self.pool.begin().await?;
+        if !record::lock(&mut tx, row).await? {
+            return Ok(Flow::Stop);
+        }
+        let now = clock::now(&mut tx).await?;
+        let mut flow = Flow::Stop;
+        match intent.status {
+            IntentStatus::Canceled => record::pause(&mut tx, row, None, false).await?,
+            IntentStatus::Succeeded if !record::has_refund(&mut tx, row.id).await? => {
+                tracing::error!(attempt.id = %row.id, "money was taken by an attempt that was decided; it goes back");
+                let amount = details.captured_minor.unwrap_or(row.amount_minor);
+                record::new_refund(&mut tx, row, amount, "captured_after_decision", now).await?;
+                flow = Flow::On;
+            }
+            IntentStatus::Succeeded => record::pause(&mut tx, row, None, false).await?,
+            IntentStatus::Processing | IntentStatus::Other(_) => {
+                record::pause(&mut tx, row, Some(TimeDelta::seconds(30)), true).await?;
+            }
+            _ if tries_left => {
+                record::write_call(&mut tx, row.id, None, &cancel, now).await?;
+                record::pause(&mut tx, row, Some(TimeDelta::seconds(30)), true).await?;
+            }
+            _ => {
+                tracing::error!(attempt.id = %row.id, "an intent of a decided attempt can't be cancelled");
+                record::pause(&mut tx, row, None, false).await?;
+            }
+        }
+        tx.commit().await?;
+        Ok(flow)
+    }
+
+    /// The order is still due, and nothing else pays for it.
+    async fn may_heal(&self) -> sqlx::Result<bool> {
+        sqlx::query_scalar!(
+            r#"select (o.state = 'payment_due' and not exists (
+                   select from attempt a where a.order_id = o.id and a.id <> $2
+                     and a.state not in ('declined', 'voided', 'refunded', 'capture_failed'))) as "may!"
+               from "order" o where o.id = $1"#,
+            self.row.order_id,
+            self.row.id
+        )
+        .fetch_one(self.pool)
+        .await
+    }
+
+    fn judge_refund(&self, answer: &Answer) -> (Seen, Details, CallState) {
+        match &answer.outcome {
+            Outcome::Done(_) => match answer.object::<Refund>() {
+                Some(refund) => (refund_seen(&refund.status), refund_details(&refund), CallState::Answered),
+                None => (Seen::Doubt, Details::default(), CallState::Unknown),
+            },
+            Outcome::Declined(refusal) | Outcome::Rejected(refusal) => {
+                tracing::error!(attempt.id = %self.row.id, call.code = refusal.code, "the provider refused a refund");
+                (Seen::RefundFailed, Details::default(), CallState::Answered)
+            }
+            Outcome::NotSent if self.was_never_sent() => (Seen::Again, Details::default(), CallState::Prepared),
+            Outcome::NotSent | Outcome::Unknown => (Seen::Doubt, Details::default(), CallState::Unknown),
+        }
+    }
+
+    /// Finds our refund among the intent's: a key that was forgotten would refund twice.
+    async fn look_for_refunds(&self) -> anyhow::Result<Flow> {
+        let row = self.row;
+        let (Some(pi_id), Some(refund)) = (&row.pi_id, &row.refund) else { anyhow::bail!("no refund to look for") };
+        let call = Call::list_refunds(pi_id);
+        let call_id = record::note_read(self.pool, row.id, &call, self.payments.lease()).await?;
+        let answer = self.client.send(&call).await;
+        let page: Option<Page> = answer.object();
+        let state = if page.is_some() { CallState::Answered } else { CallState::Unknown };
+        let written = written(call_id, state, &answer);
+        let ours = page.as_ref().and_then(|page| {
+            let mut refunds = page.data.iter().filter_map(|r| serde_json::from_value::<Refund>(r.clone()).ok());
+            refunds.find(|r| r.metadata.get("refund").is_some_and(|id| *id == refund.id.to_string()))
+        });
+        if let Some(ours) = ours {
+            let (seen, details) = (refund_seen(&ours.status), refund_details(&ours));
+            return Ok(record::settle(self.pool, row, seen, details, Some(written)).await?);
+        }
+        let flow = record::settle(self.pool, row, Seen::Doubt, Details::default(), Some(written)).await?;
+        // Read to its end, and it is not there: the old key is as good as new.
+        let absent = page.is_some_and(|page| !page.has_more) && row.state == State::RefundPending;
+        if let Some(call) = row.call.as_ref().filter(|_| absent) {
+            record::renew_call(self.pool, call.id).await?;
+        }
+        Ok(flow)
+    }
+
+    /// The one transaction: the seats become this order's, or the money is let go.
+    async fn decide(&self) -> anyhow::Result<Flow> {
+        let row = self.row;
+        let mut tx = db::event_tx(self.pool, row.event_id).await?;
+        let order =
+            sqlx::query!(r#"select state, cancel_requested from "order" where id = $1 for update"#, row.order_id)
+                .fetch_one(&mut *tx)
+                .await?;
+        if !record::lock(&mut tx, row).await? {
+            return Ok(Flow::Stop);
+        }
+        let seen = if order.cancel_requested {
+            Seen::Abandoned
+        } else if order.state == "payment_due" {
+            self.settle_due(&mut tx).await?
+        } else {
+            let tendered = Tendered::Card {
+                attempt_id: row.id,
+                amount_minor: row.authorised_minor.unwrap_or_default(),
+                currency: row.currency.clone(),
+            };
+            match checkout::confirm(&mut tx, row.order_id, tendered, "payment").await {
+                Ok(_) => Seen::Sold,
+                Err(ConfirmError::AmountMismatch) => Seen::WrongAmount,
+                Err(ConfirmError::Database(error)) => return Err(error.into()),
+                Err(refused) => {
+                    tracing::info!(attempt.id = %row.id, reason = %refused, "authorised, but not sold: the money is let go");
+                    Seen::NotSold
+                }
+            }
+        };
+        let to = machine::next(row.state, seen).ok_or_else(|| anyhow::anyhow!("{seen:?} has no place"))?;
+        let flow = record::apply(&mut tx, row, seen, to, Details::default()).await?;
+        tx.commit().await?;
+        Ok(flow)
+    }
+
+    /// An order whose seats were sold before its money failed: no seat changes hands.
+    async fn settle_due(&self, tx: &mut db::Tx) -> sqlx::Result<Seen> {
+        let now = clock::now(tx).await?;
+        let settled = sqlx::query!(
+            r#"update "order" set state = 'confirmed', payment_due_until = null
+               where id = $1 and state = 'payment_due' and payment_due_until > $2 and total_minor = $3"#,
+            self.row.order_id,
+            now,
+            self.row.authorised_minor.unwrap_or_default()
+        )
+        .execute(&mut **tx)
+        .await?;
+        Ok(if settled.rows_affected() == 1 { Seen::Sold } else { Seen::NotSold })
+    }
+
+    async fn rest(&self) -> anyhow::Result<Flow> {
+        let mut tx = self.pool.begin().await?;
+        if record::lock(&mut tx, self.row).await? {
+            record::pause(&mut tx, self.row, None, false).await?;
+        }
+        tx.commit().await?;
+        Ok(Flow::Stop)
+    }
+}
+
+/// What the provider asks for, within reason.
+fn retry_after(answer: &Answer) -> Option<TimeDelta> {
+    answer.retry_after.and_then(|wait| TimeDelta::from_std(wait).ok()).map(|wait| wait.min(TimeDelta::seconds(60)))
+}
+
+fn written(call_id: i64, state: CallState, answer: &Answer) -> Written {
+    Written {
+        call_id,
+        state,
+        http: answer.http.map(|s| s.as_u16()),
+        body: answer.body.clone(),
+        request_id: answer.request_id.clone(),
+        replayed: answer.replayed,
+    }
+}
+
+fn refund_seen(status: &RefundStatus) -> Seen {
+    match status {
+        RefundStatus::Succeeded => Seen::RefundDone,
+        RefundStatus::Failed | RefundStatus::Canceled => Seen::RefundFailed,
+        RefundStatus::Pending | RefundStatus::RequiresAction | RefundStatus::Other(_) => Seen::RefundAccepted,
+    }
+}
+
+fn refund_details(refund: &Refund) -> Details {
+    Details { refund_id: Some(refund.id.clone()), ..Details::default() }
+}

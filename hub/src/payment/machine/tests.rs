@@ -1,0 +1,223 @@
+use std::collections::HashSet;
+
+use super::*;
+
+fn reachable(from: State) -> HashSet<State> {
+    let mut seen = HashSet::from([from]);
+    let mut open = vec![from];
+    while let Some(state) = open.pop() {
+        for (_, _, to) in TRANSITIONS.iter().filter(|(from, _, _)| *from == state) {
+            if seen.insert(*to) {
+                open.push(*to);
+            }
+        }
+    }
+    seen
+}
+
+fn at() -> DateTime<Utc> {
+    DateTime::from_timestamp(1_800_000_000, 0).unwrap()
+}
+
+fn facts(state: State) -> Facts {
+    Facts {
+        state,
+        now: at(),
+        hold_expires_at: at() + TimeDelta::minutes(5),
+        margin: TimeDelta::seconds(60),
+        abandoned: false,
+        has_intent: state != State::New,
+        call: None,
+        stray_refund: false,
+    }
+}
+
+fn call(state: CallState, http: Option<u16>) -> CallFacts {
+    let then = at() - TimeDelta::seconds(5);
+    CallFacts { state, http, replayed: false, sends: 1, created_at: then, sent_at: Some(then) }
+}
+
+#[test]
+fn the_table_is_a_function() {
+    let mut keys = HashSet::new();
+    for (from, seen, to) in TRANSITIONS {
+        assert!(keys.insert((from, seen)), "{from:?} on {seen:?} twice");
+        assert_ne!(from, to, "staying is not a transition");
+    }
+}
+
+#[test]
+fn every_name_is_read_back() {
+    for state in State::ALL {
+        assert_eq!(State::from_name(state.name()), Some(*state));
+    }
+}
+
+#[test]
+fn final_states_have_no_exit_and_all_others_reach_one() {
+    for state in State::ALL {
+        let exits = TRANSITIONS.iter().filter(|(from, _, _)| from == state).count();
+        assert_eq!(exits == 0, state.is_final(), "{state:?}");
+        assert!(reachable(*state).iter().any(|s| s.is_final()), "{state:?} never ends");
+    }
+    assert_eq!(reachable(State::New).len(), State::ALL.len(), "a state that nothing leads to");
+}
+
+#[test]
+fn money_is_taken_only_after_the_sale_and_never_twice() {
+    // The only state that asks for a capture is CapturePending…
+    for state in State::ALL {
+        for f in [facts(*state), Facts { call: Some(call(CallState::Prepared, None)), ..facts(*state) }] {
+            let asks = state.op() == Op::Capture && matches!(plan(&f), Step::Write(Op::Capture) | Step::Send);
+            assert!(!asks || *state == State::CapturePending, "{state:?} captures");
+        }
+    }
+    // … which only the sale leads to, and its own doubt.
+    for (from, seen, _) in TRANSITIONS.iter().filter(|(_, _, to)| *to == State::CapturePending) {
+        let sale = (*from, *seen) == (State::Authorised, Seen::Sold);
+        let doubt = (*from, *seen) == (State::CaptureUnknown, Seen::Again);
+        assert!(sale || doubt, "{from:?} on {seen:?}");
+    }
+    // Nothing that comes after the sale leads back to before it, nor from Captured to anywhere.
+    for state in reachable(State::CapturePending) {
+        assert!(
+            matches!(state, State::CapturePending | State::CaptureUnknown | State::Captured | State::CaptureFailed),
+            "{state:?} after the sale"
+        );
+    }
+}
+
+#[test]
+fn a_new_attempt_never_begins_beside_a_doubt() {
+    for state in State::ALL.iter().filter(|s| s.is_decided()) {
+        let after = reachable(*state);
+        assert!(after.iter().all(|s| s.is_decided()), "{state:?} comes alive again: {after:?}");
+    }
+}
+
+#[test]
+fn a_doubt_is_never_called_a_failure() {
+    for (from, _, to) in TRANSITIONS.iter().filter(|(_, seen, _)| *seen == Seen::Doubt) {
+        assert!(matches!(to, State::AuthUnknown | State::CaptureUnknown | State::VoidUnknown), "{from:?} to {to:?}");
+    }
+}
+
+#[test]
+fn every_answer_has_a_meaning_in_every_state() {
+    let statuses = [
+        IntentStatus::RequiresPaymentMethod,
+        IntentStatus::RequiresConfirmation,
+        IntentStatus::RequiresAction,
+        IntentStatus::Processing,
+        IntentStatus::RequiresCapture,
+        IntentStatus::Succeeded,
+        IntentStatus::Canceled,
+        IntentStatus::Other("requires_moonlight".into()),
+    ];
+    let calls = [None, Some(call(CallState::Unknown, None)), Some(call(CallState::Answered, Some(400)))];
+    for state in State::ALL.iter().filter(|s| !s.is_decided() && s.op() != Op::Refund && **s != State::New) {
+        for (status, call) in statuses.iter().flat_map(|s| calls.iter().map(move |c| (s, *c))) {
+            for (has_error, right) in [(false, true), (true, true), (false, false), (true, false)] {
+                let (seen, _) = judge(&Facts { call, ..facts(*state) }, status, has_error, right);
+                // Money that was taken is known as taken, whatever we thought.
+                if *status == IntentStatus::Succeeded && !matches!(state, State::Ready | State::Authorised) {
+                    assert!(matches!(next(*state, seen), Some(State::Captured | State::RefundPending)), "{state:?}");
+                }
+                // The wrong amount never becomes a sale.
+                assert!(right || seen != Seen::Authorised);
+            }
+        }
+    }
+}
+
+#[test]
+fn no_confirmation_starts_with_less_than_the_margin_left() {
+    for left in [0, 30, 59] {
+        for state in [State::New, State::Ready, State::Confirming, State::ActionRequired] {
+            let f = Facts {
+                hold_expires_at: at() + TimeDelta::seconds(left),
+                call: Some(call(CallState::Prepared, None)),
+                ..facts(state)
+            };
+            assert_eq!(plan(&f), Step::Conclude(Seen::OutOfTime), "{state:?} with {left} s left");
+        }
+        let f = Facts { hold_expires_at: at() + TimeDelta::seconds(left), ..facts(State::AuthUnknown) };
+        assert_eq!(judge(&f, &IntentStatus::RequiresConfirmation, false, true).0, Seen::OutOfTime);
+    }
+    assert_eq!(plan(&facts(State::Ready)), Step::Write(Op::Confirm));
+    let enough = Facts { hold_expires_at: at() + TimeDelta::seconds(60), ..facts(State::Ready) };
+    assert_eq!(plan(&enough), Step::Write(Op::Confirm));
+}
+
+#[test]
+fn a_confirmation_that_was_sent_is_asked_about_before_anything_else() {
+    for state in [CallState::Sent, CallState::Unknown, CallState::Answered] {
+        let f = Facts { call: Some(call(state, None)), ..facts(State::Confirming) };
+        assert_eq!(plan(&f), Step::Conclude(Seen::Doubt), "{state:?}");
+    }
+    assert_eq!(plan(&facts(State::AuthUnknown)), Step::Look);
+}
+
+#[test]
+fn the_same_key_again_unless_its_stored_answer_is_useless() {
+    let judge = |call: CallFacts| {
+        judge(
+            &Facts { call: Some(call), ..facts(State::AuthUnknown) },
+            &IntentStatus::RequiresConfirmation,
+            false,
+            true,
+        )
+    };
+    let unknown = call(CallState::Unknown, None);
+    assert_eq!(judge(unknown), (Seen::Confirming, Key::Same));
+    let once = CallFacts { http: Some(500), ..unknown };
+    assert_eq!(judge(once), (Seen::Confirming, Key::Same));
+    let stored = CallFacts { replayed: true, ..once };
+    assert_eq!(judge(stored).0, Seen::Doubt, "not before a minute of quiet");
+    let quiet = CallFacts { sent_at: Some(at() - QUIET), ..stored };
+    assert_eq!(judge(quiet), (Seen::Confirming, Key::Next));
+    let busy = CallFacts { http: Some(409), ..unknown };
+    assert_eq!(judge(busy), (Seen::Confirming, Key::Same));
+    let refused = CallFacts { http: Some(400), ..unknown };
+    assert_eq!(judge(refused).0, Seen::Refused);
+}
+
+#[test]
+fn an_old_refund_is_looked_for_before_it_is_asked_for_again() {
+    let old = CallFacts { created_at: at() - KEY_LIFE, ..call(CallState::Unknown, None) };
+    assert_eq!(plan(&Facts { call: Some(old), ..facts(State::RefundPending) }), Step::LookForRefunds);
+    let young = call(CallState::Unknown, None);
+    assert_eq!(plan(&Facts { call: Some(young), ..facts(State::RefundPending) }), Step::Send);
+}
+
+#[test]
+fn a_doubt_is_settled_well_within_the_margin() {
+    let looks: TimeDelta = (0..3).map(|tries| patience(tries, TimeDelta::zero()) + TimeDelta::seconds(5)).sum();
+    assert!(TimeDelta::seconds(10) + looks < TimeDelta::seconds(60), "{looks}");
+    assert_eq!(patience(3, TimeDelta::minutes(1)), TimeDelta::seconds(30));
+    assert_eq!(patience(99, TimeDelta::hours(1)), TimeDelta::minutes(5));
+}
+
+mod walk {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Whatever is observed in whatever order, at most one sale and one capture lie on the way.
+        #[test]
+        fn any_order_of_news_sells_and_captures_at_most_once(news in prop::collection::vec(0..Seen::ALL.len(), 0..60)) {
+            let (mut state, mut sales, mut captures, mut refunds) = (State::New, 0, 0, 0);
+            for seen in news.into_iter().map(|i| Seen::ALL[i]) {
+                if let Some(to) = next(state, seen) {
+                    sales += i32::from(seen == Seen::Sold);
+                    captures += i32::from(to == State::Captured);
+                    refunds += i32::from(to == State::RefundPending);
+                    state = to;
+                }
+            }
+            prop_assert!(sales <= 1 && captures <= 1 && refunds <= 1);
+            prop_assert!(captures == 0 || (sales == 1 && refunds == 0));
+        }
+    }
+}

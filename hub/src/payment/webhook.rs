@@ -1,0 +1,160 @@
+//! Webhooks are hints: verified, stored, answered, and then the provider is asked.
+//!
+//! Invariants
+//! - What is answered with 200 is stored; what can't be stored is not answered with 200, so that it comes again.
+//! - The same event twice is stored once. What an event says is never believed: it only makes a worker look.
+//! - An event about something we do not know is kept and tried again for a while: it may be faster than our own row.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::Value;
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use super::signature::{self, SignatureError};
+use crate::{config::Secret, db};
+
+/// For so long an unknown object may still turn out to be ours.
+const ORPHAN_AFTER: TimeDelta = TimeDelta::minutes(10);
+const EVENTS_MAX: i64 = 200;
+/// Ids of events and objects are short; anything longer is not the provider's.
+const ID_MAX: usize = 255;
+
+#[derive(Debug, thiserror::Error)]
+pub enum WebhookError {
+    #[error(transparent)]
+    Signature(#[from] SignatureError),
+    #[error("the body is not an event")]
+    NotAnEvent,
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+}
+
+/// Takes a delivery: `header` is `Stripe-Signature`, `body` the bytes that arrived.
+pub async fn accept(
+    pool: &PgPool,
+    secrets: &[Secret],
+    livemode: bool,
+    header: &str,
+    body: Vec<u8>,
+) -> Result<(), WebhookError> {
+    // The provider's clock against ours, not the database's: a test that sets the time signs with the real one.
+    signature::verify(header, &body, secrets, Utc::now().timestamp())?;
+    let event: Value = serde_json::from_slice(&body).map_err(|_| WebhookError::NotAnEvent)?;
+    let text = |at: &str| event.pointer(at).and_then(Value::as_str).filter(|t| t.len() <= ID_MAX).map(str::to_owned);
+    let (Some(event_id), Some(kind)) = (text("/id"), text("/type")) else { return Err(WebhookError::NotAnEvent) };
+    let object_id = intent_of(&event).map(str::to_owned);
+    let mode = event.get("livemode").and_then(Value::as_bool).unwrap_or(false);
+    let outcome = (mode != livemode).then_some("wrong_mode");
+    if outcome.is_some() {
+        tracing::error!(event.id = event_id, "a webhook of the other mode was stored and ignored");
+    }
+    let (pool, header) = (pool.clone(), header.to_owned());
+    db::write(async move {
+        sqlx::query!(
+            "insert into webhook_event (event_id, type, object_id, livemode, raw, header, received_at, done_at, outcome)
+             select $1, $2, $3, $4, $5, $6, now, case when $7::text is not null then now end, $7 from db_clock() as now
+             on conflict (event_id) do nothing",
+            event_id,
+            kind,
+            object_id,
+            mode,
+            body,
+            header,
+            outcome
+        )
+        .execute(&pool)
+        .await?;
+        Ok(())
+    })
+    .await
+}
+
+/// The intent that an event is about, itself or as what was refunded or charged.
+fn intent_of(event: &Value) -> Option<&str> {
+    let object = event.pointer("/data/object")?;
+    let field = if object["object"] == "payment_intent" { "id" } else { "payment_intent" };
+    object.get(field)?.as_str().filter(|id| id.len() <= ID_MAX)
+}
+
+/// Our attempt, as it was written into the object's metadata.
+fn attempt_of(raw: &[u8]) -> Option<Uuid> {
+    let event: Value = serde_json::from_slice(raw).ok()?;
+    event.pointer("/data/object/metadata/attempt")?.as_str()?.parse().ok()
+}
+
+/// Makes workers look at what the stored events are about. Returns how many events were done with.
+pub async fn apply(pool: &PgPool) -> sqlx::Result<usize> {
+    let open = sqlx::query!(
+        r#"select event_id, object_id, raw, received_at, db_clock() as "now!" from webhook_event
+           where done_at is null order by received_at limit $1"#,
+        EVENTS_MAX
+    )
+    .fetch_all(pool)
+    .await?;
+    let mut done = 0;
+    for event in open {
+        let found = poke(pool, event.object_id.as_deref(), attempt_of(&event.raw)).await?;
+        let outcome = match found {
+            true => "applied",
+            false if event.object_id.is_none() => "not_about_a_payment",
+            false if event.now - event.received_at < ORPHAN_AFTER => continue,
+            false => {
+                let object = event.object_id.as_deref();
+                tracing::error!(
+                    event.id = event.event_id,
+                    intent.id = object,
+                    "money that no attempt of ours explains"
+                );
+                "orphan"
+            }
+        };
+        finish(pool, &event.event_id, outcome, event.now).await?;
+        done += 1;
+    }
+    Ok(done)
+}
+
+/// Brings the attempt's next look forward. A worker that is at it looks once more.
+async fn poke(pool: &PgPool, pi_id: Option<&str>, attempt_id: Option<Uuid>) -> sqlx::Result<bool> {
+    let poked = sqlx::query!(
+        "update attempt set pokes = pokes + 1,
+                next_run_at = case when state in ('captured', 'refunded') then next_run_at else db_clock() end
+         where pi_id = $1 or (id = $2 and (pi_id is null or pi_id = $1))",
+        pi_id,
+        attempt_id
+    )
+    .execute(pool)
+    .await?;
+    Ok(poked.rows_affected() > 0)
+}
+
+async fn finish(pool: &PgPool, event_id: &str, outcome: &str, now: DateTime<Utc>) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update webhook_event set done_at = $2, outcome = $3 where event_id = $1 and done_at is null",
+        event_id,
+        now,
+        outcome
+    )
+    .execute(pool)
+    .await?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_event_says_what_it_is_about_and_nothing_more() {
+        let intent = json!({"data": {"object": {"object": "payment_intent", "id": "pi_1", "metadata": {"attempt": Uuid::nil()}}}});
+        assert_eq!(intent_of(&intent), Some("pi_1"));
+        assert_eq!(attempt_of(intent.to_string().as_bytes()), Some(Uuid::nil()));
+        let refund = json!({"data": {"object": {"object": "refund", "id": "re_1", "payment_intent": "pi_2"}}});
+        assert_eq!(intent_of(&refund), Some("pi_2"));
+        for other in [json!({}), json!({"data": {"object": {"object": "moon"}}}), json!([1]), json!("x")] {
+            assert_eq!(intent_of(&other), None);
+        }
+    }
+}

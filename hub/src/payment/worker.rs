@@ -1,0 +1,101 @@
+//! Workers: they lease attempts that have something to do, a bounded number at a time, and drive them.
+//!
+//! Invariants
+//! - An attempt is leased by one worker; a worker that dies loses it when the lease runs out.
+//! - News wake a worker at once, but nothing depends on being woken: it looks anyway, at each tick.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use sqlx::PgPool;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{Payments, drive, due, provider::Client, webhook};
+use crate::clock;
+
+/// After something failed inside, an attempt rests for so long.
+const AFTER_FAILURE: TimeDelta = TimeDelta::seconds(2);
+/// How often orders whose time to pay again has passed are looked for.
+const DUE_TICK: Duration = Duration::from_secs(5);
+
+/// Drives attempts and applies webhooks until `stop`; then waits for those under way.
+pub async fn run(payments: Payments, pool: PgPool, stop: CancellationToken) {
+    let Some(client) = payments.client().cloned() else { return };
+    let slots = payments.settings().workers.max(1);
+    let mut driving = JoinSet::new();
+    let mut tick = tokio::time::interval(Duration::from_millis(payments.settings().worker_tick_ms.max(1)));
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut due = tokio::time::interval(DUE_TICK);
+    due.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        // Registered before the look: news that come in between are not missed.
+        let news = payments.news();
+        tokio::pin!(news);
+        news.as_mut().enable();
+        if let Err(error) = webhook::apply(&pool).await {
+            tracing::warn!(%error, "webhooks could not be applied");
+        }
+        match lease(&pool, slots - driving.len(), payments.lease()).await {
+            Ok(leased) => {
+                for id in leased {
+                    driving.spawn(one(payments.clone(), client.clone(), pool.clone(), id));
+                }
+            }
+            Err(error) => tracing::warn!(%error, "no attempts could be leased"),
+        }
+        tokio::select! {
+            () = stop.cancelled() => break,
+            () = &mut news => {}
+            _ = tick.tick() => {}
+            Some(_) = driving.join_next() => {} // a slot is free, and its attempt may have left work
+            _ = due.tick() => {
+                if let Err(error) = due::release(&pool).await {
+                    tracing::warn!(%error, "orders that were not paid could not be released");
+                }
+            }
+        }
+    }
+    while driving.join_next().await.is_some() {}
+}
+
+/// Takes attempts whose time has come, the longest waiting first.
+async fn lease(pool: &PgPool, free: usize, lease: TimeDelta) -> sqlx::Result<Vec<Uuid>> {
+    if free == 0 {
+        return Ok(Vec::new());
+    }
+    let mut tx = pool.begin().await?;
+    let now = clock::now(&mut tx).await?;
+    let leased = sqlx::query_scalar!(
+        "update attempt set leased_until = $2 where id in (
+             select id from attempt where next_run_at <= $1 and (leased_until is null or leased_until <= $1)
+             order by next_run_at limit $3 for update skip locked)
+         returning id",
+        now,
+        now + lease,
+        free as i64
+    )
+    .fetch_all(&mut *tx)
+    .await?;
+    tx.commit().await?;
+    Ok(leased)
+}
+
+async fn one(payments: Payments, client: Client, pool: PgPool, id: Uuid) {
+    if let Err(error) = drive::drive(&payments, &client, &pool, id).await {
+        tracing::warn!(attempt.id = %id, error = format!("{error:#}"), "an attempt could not be driven");
+        let rest = sqlx::query!(
+            "update attempt set leased_until = null, next_run_at = db_clock() + $2::interval where id = $1",
+            id,
+            sqlx::postgres::types::PgInterval {
+                months: 0,
+                days: 0,
+                microseconds: AFTER_FAILURE.num_microseconds().unwrap_or(0)
+            }
+        );
+        if let Err(error) = rest.execute(&pool).await {
+            tracing::warn!(attempt.id = %id, %error, "its lease has to run out");
+        }
+    }
+}
