@@ -85,6 +85,7 @@ section!(Payment {
     secret_key: Secret,
     publishable_key: String,
     form_url: String,
+    webhook_body_max_bytes: usize,
     webhook_secrets: Vec<Secret>,
     api_version: String,
     timeout_ms: u64,

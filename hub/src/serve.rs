@@ -30,6 +30,7 @@ use crate::{
     hold::{self, desk::Desks},
     metrics::Metrics,
     outbox,
+    payment::Payments,
     push::{OnFrame, Rooms},
     seat_map::Boards,
     watch,
@@ -45,6 +46,7 @@ pub struct Hub {
     pub boards: Boards,
     pub desks: Desks,
     pub rooms: Rooms,
+    pub payments: Payments,
     /// What every answer tells a browser to be careful about.
     pub careful_headers: Arc<HeaderMap>,
     /// Whether the claim on the database is still ours.
@@ -125,6 +127,7 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
     let hub = Hub {
         metrics,
         auth: Auth::new(pool.clone(), &config.auth),
+        payments: Payments::new(&config)?,
         careful_headers: Arc::new(careful_headers(&config)?),
         claimed: claim.claimed(),
         stop,
@@ -149,6 +152,7 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
         tasks.spawn(tidy_sessions(hub.auth.clone(), stop.clone()));
         let (sweeper, keep_h) = (hub.config.sweeper.clone(), hub.config.desk.request_age_max_h);
         tasks.spawn(hold::sweeper::run(sweeper, hub.pool.clone(), hub.desks.clone(), keep_h, stop.clone()));
+        tasks.spawn(hub.payments.clone().run(hub.pool.clone(), stop.clone()));
         tasks.spawn(watch::run(hub.pool.clone(), hub.metrics.clone(), stop.clone()));
     }
     tasks.close();

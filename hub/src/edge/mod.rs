@@ -8,6 +8,7 @@ pub mod extract; // who is asking, and for what
 pub mod accounts; // signing up, in and out
 pub mod holds; // holding seats
 pub mod orders; // a hold becomes an order
+pub mod payments; // an order is paid
 pub mod box_office; // what terminals do
 pub mod assets; // the fan's page
 pub mod health; // alive, ready, numbers
@@ -44,6 +45,11 @@ fn api() -> OpenApiRouter<Hub> {
         .routes(routes!(orders::check_out))
         .routes(routes!(orders::list))
         .routes(routes!(orders::one))
+        .routes(routes!(payments::pay))
+        .routes(routes!(payments::resume))
+        .routes(routes!(payments::cancel))
+        .routes(routes!(payments::config))
+        .routes(routes!(payments::webhook))
         .routes(routes!(box_office::place))
         .routes(routes!(box_office::release))
         .routes(routes!(box_office::sell))

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::{
     extract::{Body, Buyer, PathId},
+    payments,
     problem::{Code, Problem},
 };
 use crate::{
@@ -49,7 +50,8 @@ pub async fn list(
     State(config): State<Arc<Config>>,
     buyer: Buyer,
 ) -> Result<Json<OrdersAnswer>, Problem> {
-    let (orders, now) = orders(&pool, Whose::Buyers(buyer.buyer_id), config.payment.pay_margin_s).await?;
+    let (mut orders, now) = orders(&pool, Whose::Buyers(buyer.buyer_id), config.payment.pay_margin_s).await?;
+    payments::with_attempts(&pool, &mut orders).await?;
     Ok(Json(OrdersAnswer { orders, now }))
 }
 
@@ -66,7 +68,8 @@ pub async fn one(
 }
 
 pub(super) async fn answer(pool: &PgPool, config: &Config, whose: Whose) -> Result<OrderAnswer, Problem> {
-    let (orders, now) = orders(pool, whose, config.payment.pay_margin_s).await?;
+    let (mut orders, now) = orders(pool, whose, config.payment.pay_margin_s).await?;
+    payments::with_attempts(pool, &mut orders).await?;
     let order = orders.into_iter().next().ok_or(Code::OrderUnknown)?;
     Ok(OrderAnswer { order, now })
 }

@@ -84,6 +84,21 @@ impl Payments {
         format!("{}/orders/{order_id}", self.0.public_url)
     }
 
+    /// The provider's card form for our pages: with our public key, and whom it may speak to. A page
+    /// that is reached under another origin says so itself (`origin`).
+    pub fn form_url(&self) -> String {
+        let settings = &self.0.settings;
+        let Ok(mut url) = settings.form_url.parse::<reqwest::Url>() else { return settings.form_url.clone() };
+        let origin = self.0.public_url.parse::<reqwest::Url>().map(|u| u.origin().ascii_serialization());
+        let mut query = url.query_pairs_mut();
+        query.append_pair("pk", &settings.publishable_key);
+        if let Ok(origin) = origin {
+            query.append_pair("origin", &origin);
+        }
+        drop(query);
+        url.into()
+    }
+
     /// There is something to do: a worker of this process looks at once.
     pub fn wake(&self) {
         self.0.news.notify_one();
