@@ -22,6 +22,7 @@ use self::{
 };
 use crate::{
     auth::Auth,
+    catalog::cache::EventCache,
     clock,
     config::Config,
     db,
@@ -43,6 +44,7 @@ pub struct Hub {
     pub pool: PgPool,
     pub metrics: Metrics,
     pub auth: Auth,
+    pub events: EventCache,
     pub boards: Boards,
     pub desks: Desks,
     pub rooms: Rooms,
@@ -131,6 +133,7 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
         careful_headers: Arc::new(careful_headers(&config)?),
         claimed: claim.claimed(),
         stop,
+        events: EventCache::default(),
         boards,
         desks,
         rooms,

@@ -8,6 +8,7 @@ pub mod frames; // the bytes of the live map
 pub mod track; // a copy of the map that follows the frames
 pub mod close; // why a socket is closed
 pub mod keyframe; // the bytes that only the hub's own bus carries
+pub mod events; // what is on, in JSON
 pub mod holds; // holding seats: what a client asks for, and what it is told
 pub mod orders; // orders, attempts to pay, tickets, in JSON
 pub mod box_office; // what a terminal asks of a hub

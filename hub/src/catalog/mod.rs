@@ -15,4 +15,5 @@ pub mod import; // a plan becomes a revision, and events move to it
 pub mod event; // what is on, when, for how much
 pub mod stadium; // a made-up stadium of 62,000 seats
 pub mod commands; // the catalogue on the command line
-// pub mod listing; // what is on, as it is asked for
+pub mod listing; // what is on, as it is asked for
+pub mod cache; // answers that many ask for at once

@@ -6,6 +6,7 @@
 pub mod problem; // one table of errors
 pub mod extract; // who is asking, and for what
 pub mod accounts; // signing up, in and out
+pub mod events; // what is on
 pub mod holds; // holding seats
 pub mod orders; // a hold becomes an order
 pub mod payments; // an order is paid
@@ -39,6 +40,9 @@ fn api() -> OpenApiRouter<Hub> {
     OpenApiRouter::new()
         .routes(routes!(accounts::sign_up))
         .routes(routes!(accounts::current, accounts::sign_in, accounts::sign_out))
+        .routes(routes!(events::list))
+        .routes(routes!(events::one))
+        .routes(routes!(events::geometry))
         .routes(routes!(holds::mine, holds::place))
         .routes(routes!(holds::release_all))
         .routes(routes!(holds::release_some))

@@ -1,0 +1,463 @@
+//! What is on, read from the database, and searched in memory.
+//!
+//! Counts of seats are hints for lists: an expired hold counts as available, by the clock that was
+//! read with it.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use fullhouse_protocol::events::{
+    EventDetail, EventPage, EventSummary, Fee, Performer, PlanInfo, Price, PriceLevel, Sale, SeatInfo, Venue,
+    VenueSummary,
+};
+use fullhouse_protocol::seat::Status;
+use sqlx::PgConnection;
+
+use super::{layout::flag, text::folded};
+use crate::clock;
+
+/// An event stays on the list for so long after it began.
+const SHOWN_AFTER_START: TimeDelta = TimeDelta::hours(12);
+const QUERY_CHARS_MAX: usize = 200;
+
+/// An event as it is listed and searched.
+#[derive(Debug, Clone)]
+pub struct Listed {
+    pub summary: EventSummary,
+    /// Name, venue, city, performers and tags, folded.
+    haystack: String,
+}
+
+/// What a list is narrowed by. Everything may be left out.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Every word has to be in the event's name, venue, city, performers or tags, in any script.
+    pub q: Option<String>,
+    /// Slug.
+    pub venue: Option<String>,
+    pub tag: Option<String>,
+    /// Days at the venue, both included.
+    pub from: Option<NaiveDate>,
+    pub to: Option<NaiveDate>,
+}
+
+impl Filter {
+    /// The events that pass, in their order. Events that are over are only found by `from`.
+    pub fn apply<'a>(&self, events: &'a [Listed], now: DateTime<Utc>) -> Vec<&'a EventSummary> {
+        let q: String = self.q.as_deref().unwrap_or_default().chars().take(QUERY_CHARS_MAX).collect();
+        let words: Vec<String> = folded(&q).split_whitespace().map(str::to_owned).collect();
+        let tag = self.tag.as_deref().map(folded);
+        let passes = |event: &&Listed| {
+            let summary = &event.summary;
+            let day = summary.starts_local.date();
+            words.iter().all(|word| event.haystack.contains(word.as_str()))
+                && self.venue.as_ref().is_none_or(|slug| *slug == summary.venue.slug)
+                && tag.as_ref().is_none_or(|tag| summary.tags.iter().any(|t| folded(t) == *tag))
+                && self.to.is_none_or(|to| day <= to)
+                && match self.from {
+                    Some(from) => day >= from,
+                    None => summary.starts_at + SHOWN_AFTER_START > now,
+                }
+        };
+        events.iter().filter(passes).map(|e| &e.summary).collect()
+    }
+}
+
+/// Where the sale of an event stands.
+fn sale(row: &EventRow, counts: Counts, now: DateTime<Utc>) -> Sale {
+    match row.sale_state.as_str() {
+        "cancelled" => Sale::Cancelled,
+        _ if now >= row.off_sale_at => Sale::Closed,
+        _ if now < row.on_sale_at => Sale::Upcoming,
+        "paused" => Sale::Paused,
+        _ if counts.available == 0 && counts.held == 0 => Sale::SoldOut,
+        _ => Sale::OnSale,
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    total: i64,
+    available: i64,
+    held: i64,
+}
+
+struct EventRow {
+    id: i64,
+    slug: String,
+    name: String,
+    description: String,
+    tags: Vec<String>,
+    time_zone: String,
+    doors_local: Option<chrono::NaiveDateTime>,
+    doors_at: Option<DateTime<Utc>>,
+    starts_local: chrono::NaiveDateTime,
+    starts_at: DateTime<Utc>,
+    on_sale_local: chrono::NaiveDateTime,
+    on_sale_at: DateTime<Utc>,
+    off_sale_at: DateTime<Utc>,
+    currency: String,
+    seat_limit: i32,
+    hold_ttl_s: i32,
+    sale_state: String,
+    from_minor: Option<i64>,
+    venue_id: i64,
+    venue_slug: String,
+    venue_name: String,
+    city: String,
+    country: String,
+    venue_zone: String,
+    revision_id: i64,
+    revision: i32,
+    hash: String,
+    seat_count: i32,
+}
+
+/// One event, or all of them in the order of their start.
+async fn rows(db: &mut PgConnection, only: Option<i64>) -> sqlx::Result<Vec<EventRow>> {
+    sqlx::query_as!(
+        EventRow,
+        r#"select e.id, e.slug, e.name, e.description, e.tags, e.time_zone, e.doors_local, e.doors_at, e.starts_local,
+                  e.starts_at, e.on_sale_local, e.on_sale_at, e.off_sale_at, e.currency, e.seat_limit, e.hold_ttl_s,
+                  e.sale_state,
+                  (select min(p.amount_minor) from price p where p.event_id = e.id and p.position = 0) as from_minor,
+                  v.id as venue_id, v.slug as venue_slug, v.name as venue_name, v.city, v.country,
+                  v.time_zone as venue_zone, r.id as revision_id, r.revision, r.hash, r.seat_count
+             from event e
+             join plan_revision r on r.id = e.plan_revision_id
+             join plan p on p.id = r.plan_id
+             join venue v on v.id = p.venue_id
+            where $1::bigint is null or e.id = $1
+            order by e.starts_at, e.id"#,
+        only
+    )
+    .fetch_all(db)
+    .await
+}
+
+/// The billing of one event, or of all.
+async fn performers(db: &mut PgConnection, only: Option<i64>) -> sqlx::Result<HashMap<i64, Vec<Performer>>> {
+    let rows = sqlx::query!(
+        "select b.event_id, p.id, p.slug, p.name from event_performer b join performer p on p.id = b.performer_id
+          where $1::bigint is null or b.event_id = $1
+          order by b.event_id, b.billing, p.id",
+        only
+    )
+    .fetch_all(db)
+    .await?;
+    let mut performers: HashMap<i64, Vec<Performer>> = HashMap::new();
+    for row in rows {
+        performers.entry(row.event_id).or_default().push(Performer { id: row.id, slug: row.slug, name: row.name });
+    }
+    Ok(performers)
+}
+
+fn summary(row: &EventRow, performers: Vec<Performer>, counts: Counts, now: DateTime<Utc>) -> EventSummary {
+    EventSummary {
+        id: row.id,
+        slug: row.slug.clone(),
+        name: row.name.clone(),
+        tags: row.tags.clone(),
+        venue: VenueSummary {
+            id: row.venue_id,
+            slug: row.venue_slug.clone(),
+            name: row.venue_name.clone(),
+            city: row.city.clone(),
+            country: row.country.clone(),
+        },
+        performers,
+        time_zone: row.time_zone.clone(),
+        starts_at: row.starts_at,
+        starts_local: row.starts_local,
+        doors_local: row.doors_local,
+        on_sale_at: row.on_sale_at,
+        on_sale_local: row.on_sale_local,
+        off_sale_at: row.off_sale_at,
+        sale: sale(row, counts, now),
+        currency: row.currency.clone(),
+        from_minor: row.from_minor,
+        seats_total: counts.total,
+        seats_available: counts.available,
+        now,
+    }
+}
+
+/// How many seats each revision has that are not retired: it never changes, and counting is slow.
+pub type Sizes = HashMap<i64, i64>;
+
+/// Every event, with fresh counts where seats can still be bought.
+pub async fn list(db: &mut PgConnection, sizes: &mut Sizes) -> sqlx::Result<(Vec<Listed>, DateTime<Utc>)> {
+    let now = clock::now(db).await?;
+    let rows = rows(db, None).await?;
+    let mut performers = performers(db, None).await?;
+    let live: Vec<i64> =
+        rows.iter().filter(|r| r.off_sale_at > now && r.sale_state != "cancelled").map(|r| r.id).collect();
+    let counted = sqlx::query!(
+        r#"select event_id,
+                  count(*) filter (where status = 0 or (status = 1 and held_until <= $2)) as "available!",
+                  count(*) filter (where status = 1 and held_until > $2) as "held!"
+             from event_seat where event_id = any($1) group by event_id"#,
+        &live,
+        now
+    )
+    .fetch_all(&mut *db)
+    .await?;
+    let counted: HashMap<i64, (i64, i64)> = counted.into_iter().map(|c| (c.event_id, (c.available, c.held))).collect();
+    sizes.retain(|id, _| rows.iter().any(|r| r.revision_id == *id));
+    let unknown: Vec<i64> = rows.iter().map(|r| r.revision_id).filter(|id| !sizes.contains_key(id)).collect();
+    if !unknown.is_empty() {
+        let counted = sqlx::query!(
+            r#"select plan_revision_id, count(*) as "seats!" from plan_seat
+                where plan_revision_id = any($1) and not retired group by plan_revision_id"#,
+            &unknown
+        )
+        .fetch_all(db)
+        .await?;
+        sizes.extend(counted.into_iter().map(|c| (c.plan_revision_id, c.seats)));
+    }
+    let listed = rows.iter().map(|row| {
+        let (available, held) = counted.get(&row.id).copied().unwrap_or_default();
+        let total = sizes.get(&row.revision_id).copied().unwrap_or_default();
+        let summary =
+            summary(row, performers.remove(&row.id).unwrap_or_default(), Counts { total, available, held }, now);
+        let mut haystack = format!("{} {} {}", row.name, row.venue_name, row.city);
+        for part in summary.performers.iter().map(|p| &p.name).chain(&row.tags) {
+            haystack.push(' ');
+            haystack.push_str(part);
+        }
+        Listed { summary, haystack: folded(&haystack) }
+    });
+    Ok((listed.collect(), now))
+}
+
+/// The event that has a slug.
+pub async fn find(db: &mut PgConnection, slug: &str) -> sqlx::Result<Option<i64>> {
+    sqlx::query_scalar!("select id from event where slug = $1", slug).fetch_optional(db).await
+}
+
+/// A seat as it never changes within a revision.
+#[derive(Debug)]
+pub struct PlanSeat {
+    seat_no: i32,
+    guid: String,
+    section: String,
+    row_label: String,
+    seat_label: String,
+    flags: i16,
+}
+
+/// All seats of a revision, the retired ones left out.
+pub async fn plan_seats(db: &mut PgConnection, revision_id: i64) -> sqlx::Result<Vec<PlanSeat>> {
+    sqlx::query_as!(
+        PlanSeat,
+        "select seat_no, guid, section, row_label, seat_label, flags from plan_seat
+          where plan_revision_id = $1 and not retired order by seat_no",
+        revision_id
+    )
+    .fetch_all(db)
+    .await
+}
+
+/// What changes of an event's seats, read together with the clock.
+#[derive(Debug)]
+pub struct EventState {
+    row_revision_id: i64,
+    page: EventPage<'static>,
+    /// Number, level, status: by number.
+    seats: Vec<(i32, i16, Status)>,
+}
+
+impl EventState {
+    /// Which revision's seats belong to it.
+    pub fn revision_id(&self) -> i64 {
+        self.row_revision_id
+    }
+
+    /// The answer, with the seats of the plan or without.
+    pub fn page<'a>(&'a self, plan_seats: Option<&'a [PlanSeat]>) -> EventPage<'a> {
+        let mut page: EventPage<'a> = self.page.clone();
+        page.seats = plan_seats.map(|plan_seats| {
+            let mut states = self.seats.iter();
+            let seat = |seat: &'a PlanSeat| {
+                let (_, level, status) = states.find(|(seat_no, ..)| *seat_no == seat.seat_no)?;
+                Some(SeatInfo {
+                    seat_no: seat.seat_no,
+                    guid: seat.guid.as_str().into(),
+                    section: seat.section.as_str().into(),
+                    row: seat.row_label.as_str().into(),
+                    number: seat.seat_label.as_str().into(),
+                    level: *level,
+                    accessible: seat.flags & flag::ACCESSIBLE != 0,
+                    companion: seat.flags & flag::COMPANION != 0,
+                    restricted_view: seat.flags & flag::RESTRICTED_VIEW != 0,
+                    standing: seat.flags & flag::STANDING != 0,
+                    status: *status,
+                })
+            };
+            plan_seats.iter().filter_map(seat).collect()
+        });
+        page
+    }
+}
+
+/// Reads an event with the state of its seats; none if there is no such event.
+pub async fn state(db: &mut PgConnection, event_id: i64) -> sqlx::Result<Option<EventState>> {
+    let now = clock::now(db).await?;
+    let Some(row) = rows(db, Some(event_id)).await?.pop() else { return Ok(None) };
+    let performers = performers(db, Some(event_id)).await?.remove(&event_id).unwrap_or_default();
+    let seats = sqlx::query!(
+        r#"select s.seat_no, s.level, s.status, s.held_until, p.retired
+             from event_seat s join plan_seat p on p.plan_revision_id = $2 and p.seat_no = s.seat_no
+            where s.event_id = $1 order by s.seat_no"#,
+        event_id,
+        row.revision_id
+    )
+    .fetch_all(&mut *db)
+    .await?;
+    let mut counts = Counts::default();
+    let mut states = Vec::with_capacity(seats.len());
+    for seat in seats.into_iter().filter(|s| !s.retired) {
+        let status = match Status::try_from(seat.status).map_err(|e| sqlx::Error::Decode(Box::new(e)))? {
+            Status::Held if seat.held_until.is_some_and(|until| until <= now) => Status::Available,
+            status => status,
+        };
+        counts.total += 1;
+        counts.available += i64::from(status == Status::Available);
+        counts.held += i64::from(status == Status::Held);
+        states.push((seat.seat_no, seat.level, status));
+    }
+    let summary = summary(&row, performers.clone(), counts, now);
+    let page = EventPage {
+        venue: Venue { summary: summary.venue.clone(), time_zone: row.venue_zone.clone() },
+        event: EventDetail {
+            summary,
+            description: row.description,
+            doors_at: row.doors_at,
+            seat_limit: row.seat_limit,
+            hold_ttl_s: row.hold_ttl_s,
+        },
+        performers,
+        price_levels: price_levels(db, event_id).await?,
+        fees: fees(db, event_id).await?,
+        plan: PlanInfo {
+            geometry: format!("/api/plans/{}/geometry", row.hash),
+            hash: row.hash,
+            revision: row.revision,
+            seat_count: row.seat_count,
+        },
+        seats: None,
+    };
+    Ok(Some(EventState { row_revision_id: row.revision_id, page, seats: states }))
+}
+
+async fn price_levels(db: &mut PgConnection, event_id: i64) -> sqlx::Result<Vec<PriceLevel>> {
+    let rows = sqlx::query!(
+        "select l.level, l.name, l.category, l.color, p.ticket_type, p.amount_minor
+           from price_level l join price p on p.event_id = l.event_id and p.level = l.level
+          where l.event_id = $1 order by l.level, p.position, p.ticket_type",
+        event_id
+    )
+    .fetch_all(db)
+    .await?;
+    let mut levels: Vec<PriceLevel> = Vec::new();
+    for row in rows {
+        let price = Price { ticket_type: row.ticket_type, amount_minor: row.amount_minor };
+        match levels.last_mut() {
+            Some(level) if level.level == row.level => level.prices.push(price),
+            _ => levels.push(PriceLevel {
+                level: row.level,
+                name: row.name,
+                category: row.category,
+                color: row.color,
+                prices: vec![price],
+            }),
+        }
+    }
+    Ok(levels)
+}
+
+async fn fees(db: &mut PgConnection, event_id: i64) -> sqlx::Result<Vec<Fee>> {
+    sqlx::query_as!(Fee, "select code, basis, amount_minor from fee where event_id = $1 order by code", event_id)
+        .fetch_all(db)
+        .await
+}
+
+/// The drawing of a revision, gzipped; none if no revision has this hash.
+pub async fn geometry(db: &mut PgConnection, hash: &str) -> sqlx::Result<Option<Vec<u8>>> {
+    sqlx::query_scalar!("select geometry from plan_revision where hash = $1 limit 1", hash).fetch_optional(db).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(text: &str) -> DateTime<Utc> {
+        text.parse().unwrap()
+    }
+
+    fn listed(name: &str, slug: &str, tags: &[&str], starts: &str) -> Listed {
+        let starts_at = at(starts);
+        let venue = VenueSummary {
+            id: 1,
+            slug: slug.into(),
+            name: "Théâtre du Nord".into(),
+            city: "東京".into(),
+            country: "JP".into(),
+        };
+        let summary = EventSummary {
+            id: 1,
+            slug: "e".into(),
+            name: name.into(),
+            tags: tags.iter().map(|t| (*t).to_owned()).collect(),
+            venue,
+            performers: vec![],
+            time_zone: "UTC".into(),
+            starts_at,
+            starts_local: starts_at.naive_utc(),
+            doors_local: None,
+            on_sale_at: starts_at,
+            on_sale_local: starts_at.naive_utc(),
+            off_sale_at: starts_at,
+            sale: Sale::OnSale,
+            currency: "EUR".into(),
+            from_minor: None,
+            seats_total: 1,
+            seats_available: 1,
+            now: starts_at,
+        };
+        let haystack = folded(&format!("{name} {} {}", summary.venue.name, summary.venue.city));
+        Listed { summary, haystack }
+    }
+
+    #[test]
+    fn a_list_is_narrowed_by_all_that_is_given() {
+        let now = at("2027-03-10T12:00:00Z");
+        let events = [
+            listed("Ōkami no Yoru", "a", &["Jazz"], "2027-03-01T18:00:00Z"),
+            listed("Nuit d'été", "a", &["Jazz", "open air"], "2027-03-10T18:00:00Z"),
+            listed("밤의 노래", "b", &[], "2027-04-01T18:00:00Z"),
+        ];
+        let found =
+            |filter: Filter| -> Vec<&str> { filter.apply(&events, now).into_iter().map(|e| e.name.as_str()).collect() };
+        let q = |q: &str| Filter { q: Some(q.into()), ..Filter::default() };
+        let day = |text: &str| Some(text.parse().unwrap());
+        assert_eq!(found(Filter::default()), ["Nuit d'été", "밤의 노래"], "the first is over");
+        assert_eq!(found(q("NUIT theatre")), ["Nuit d'été"]);
+        assert_eq!(found(q("ete 東京")), ["Nuit d'été"]);
+        assert_eq!(found(q("노래")), ["밤의 노래"]);
+        assert_eq!(found(q("nothing")), [""; 0]);
+        assert_eq!(found(Filter { tag: Some("OPEN AIR".into()), ..Filter::default() }), ["Nuit d'été"]);
+        assert_eq!(found(Filter { venue: Some("b".into()), ..Filter::default() }), ["밤의 노래"]);
+        let old = Filter { from: day("2027-03-01"), to: day("2027-03-10"), ..Filter::default() };
+        assert_eq!(found(old), ["Ōkami no Yoru", "Nuit d'été"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_query_is_answered(text in any::<String>()) {
+            let events = [listed("Nuit", "a", &[], "2027-03-10T18:00:00Z")];
+            Filter { q: Some(text.clone()), tag: Some(text), ..Filter::default() }.apply(&events, at("2027-03-10T12:00:00Z"));
+        }
+    }
+}
