@@ -164,11 +164,14 @@ export class Layer {
     const css = (plan.radius * 2 * this.view!.scale) / this.dpr;
     if (css < NUMBERS_FROM || look !== Look.available) return;
     if (flags & (SeatFlag.accessible | SeatFlag.companion)) return;
-    this.over.font = `600 ${Math.min(css * 0.42, 18) * this.dpr}px system-ui, sans-serif`;
+    // By its length, and never squeezed by the canvas: that would shape each number anew.
+    const text = plan.number[seat];
+    const size = Math.min(css * 0.42, 18, (css * 1.35) / Math.max(1, text.length));
+    this.over.font = `600 ${Math.round(size * this.dpr)}px system-ui, sans-serif`;
     this.over.textAlign = 'center';
     this.over.textBaseline = 'middle';
     this.over.fillStyle = dim ? this.looks.palette.muted : inkOn(this.looks.color(category));
-    this.over.fillText(plan.number[seat], x, y, css * 0.86 * this.dpr);
+    this.over.fillText(text, x, y);
   }
 
   /** The row's name stands beside its first and its last seat. */

@@ -6,6 +6,7 @@ import type { Camera, Size } from './camera.ts';
 import { screenOf } from './camera.ts';
 import type { Scene } from './layer.ts';
 import type { Looks } from './looks.ts';
+import type { Words } from './words.ts';
 
 const OWN_PIN_BELOW = 14;
 
@@ -14,65 +15,65 @@ export interface OverlayTexts {
   free(share: number, free: number): string;
 }
 
-const NAME_MIN = 9.5;
+const NAME_MIN = 10;
 const NAME_MAX = 19;
+const NAME_WEIGHT = 650;
+const FREE_WEIGHT = 500;
 
 /** Names of sections; larger sections first, and no name covers another. */
 export function drawSectionNames(
   c: CanvasRenderingContext2D,
   scene: Scene,
   looks: Looks,
+  words: Words,
   camera: Camera,
   size: Size,
+  dpr: number,
   order: readonly number[],
   texts: OverlayTexts,
 ): void {
   const { plan, board, shown } = scene;
+  const few = plan.sections.length <= 40;
   const taken: Rect[] = [];
-  c.textAlign = 'center';
-  c.textBaseline = 'middle';
-  c.lineJoin = 'round';
-  c.strokeStyle = looks.palette.ground;
-  c.lineWidth = 3.5;
   for (const index of order) {
     const section = plan.sections[index];
     const [centre, middle] = screenOf(camera, section.label[0], section.label[1]);
-    if (centre < -60 || middle < -30 || centre > size.width + 60 || middle > size.height + 30)
-      continue;
+    if (centre < -60 || middle < -30) continue;
+    if (centre > size.width + 60 || middle > size.height + 30) continue;
     const side = section.side * camera.scale;
-    // A section too small to bear its name wears it below.
-    const below = plan.sections.length <= 40 && side < 44;
-    // Few sections may be named though they are tiny: there is room around them.
-    if (side < 12 && plan.sections.length > 40) continue;
-    let font = Math.max(NAME_MIN, Math.min(NAME_MAX, side * 0.26));
-    c.font = `650 ${font}px system-ui, sans-serif`;
-    let wide = c.measureText(section.name).width;
+    if (side < 12 && !few) continue;
+
+    let font = Math.round(Math.max(NAME_MIN, Math.min(NAME_MAX, side * 0.26)));
+    let wide = words.width(section.name, font, NAME_WEIGHT);
     const room = Math.max(side * 1.3, 40);
     if (wide > room && font > NAME_MIN) {
-      const smaller = Math.max(NAME_MIN, (font * room) / wide);
-      wide *= smaller / font;
-      font = smaller;
+      font = Math.max(NAME_MIN, Math.floor((font * room) / wide));
+      wide = words.width(section.name, font, NAME_WEIGHT);
     }
-    // Where there are few, a name at the edge steps in rather than being cut.
-    const inset = Math.max(wide, font * 3.6) / 2 + 4;
-    const x = below ? Math.max(inset, Math.min(size.width - inset, centre)) : centre;
-    const y = below ? screenOf(camera, 0, section.box.maxY)[1] + font * 1.6 : middle;
-    const second = side > 46 || plan.sections.length <= 12;
+    let x = centre;
+    let y = middle;
+    if (few && side < 44) {
+      // A section too small to bear its name wears it below, stepping in at the edge.
+      const inset = Math.max(wide, font * 3.6) / 2 + 4;
+      x = Math.max(inset, Math.min(size.width - inset, centre));
+      y = screenOf(camera, 0, section.box.maxY)[1] + font * 1.6;
+    }
+    const two = side > 46 || plan.sections.length <= 12;
     const placed =
-      place(taken, x, y, wide, font, second) ?? (second && place(taken, x, y, wide, font, false));
+      place(taken, x, y, wide, font, two) ?? (two && place(taken, x, y, wide, font, false));
     if (!placed) continue;
     taken.push(placed.rect);
+
     const gone = cheapestFree(board, plan, index, shown) < 0;
-    const free = board.freeIn(index);
-    c.globalAlpha = gone ? 0.75 : 1;
-    c.fillStyle = looks.palette.ink;
-    c.font = `650 ${font}px system-ui, sans-serif`;
-    outlined(c, section.name, x, placed.two ? y - font * 0.55 : y);
+    const color = gone ? looks.palette.muted : looks.palette.ink;
+    const nameY = placed.two ? y - font * 0.55 : y;
+    words.draw(c, section.name, x, nameY, font, NAME_WEIGHT, color, dpr);
     if (placed.two) {
-      c.font = `500 ${Math.max(NAME_MIN, font * 0.76)}px system-ui, sans-serif`;
-      outlined(c, texts.free(free / Math.max(1, board.total[index]), free), x, y + font * 0.6);
+      const free = board.freeIn(index);
+      const text = texts.free(free / Math.max(1, board.total[index]), free);
+      const small = Math.max(NAME_MIN, Math.round(font * 0.76));
+      words.draw(c, text, x, y + font * 0.6, small, FREE_WEIGHT, color, dpr);
     }
-    c.globalAlpha = 1;
   }
 }
 
@@ -93,11 +94,6 @@ function place(
     (t) => rect[0] < t[2] && rect[2] > t[0] && rect[1] < t[3] && rect[3] > t[1],
   );
   return covers ? null : { rect, two };
-}
-
-function outlined(c: CanvasRenderingContext2D, text: string, x: number, y: number): void {
-  c.strokeText(text, x, y);
-  c.fillText(text, x, y);
 }
 
 /** Own seats are found again from far away: there, each is a pin; near, it wears a halo. */

@@ -26,7 +26,8 @@ import { Seats } from './seats.ts';
 export type Notice =
   | { kind: 'text'; text: string }
   | { kind: 'lost'; lost: number[]; wanted: number[]; offers: number[][] }
-  | { kind: 'partly'; missing: number[] };
+  | { kind: 'partly'; missing: number[] }
+  | { kind: 'give_back'; seat: number };
 
 const TICK_MS = 250;
 
@@ -143,7 +144,8 @@ export class EventRoom {
   toggle(seat: number): void {
     const look = this.board.look(seat);
     if (look === Look.picked) return this.pick(this.picked.filter((one) => one !== seat));
-    if (look === Look.mine) return void this.release([seat]);
+    // One slip of a finger must not give away what others are waiting for.
+    if (look === Look.mine) return this.ask({ kind: 'give_back', seat });
     if (look !== Look.available)
       return announce(`${this.seats.name(seat)}: ${t(LOOK_TEXTS[look])}`);
     if (!this.seats.level(seat)) return this.say(t('seat.not_for_sale'));
@@ -223,6 +225,7 @@ export class EventRoom {
     const all = seats.length >= hold.seats.length;
     return this.doing(async () => {
       const answer = all ? await hub.releaseAll(hold.id) : await hub.release(hold.id, seats);
+      this.notice = null;
       this.holds(answer.hold);
       announce(t('announce.released', { count: seats.length }));
       this.tabs.tell();
@@ -306,6 +309,11 @@ export class EventRoom {
     } finally {
       this.busy = false;
     }
+  }
+
+  private ask(question: Notice & { kind: 'give_back' }): void {
+    this.notice = question;
+    announce(t('notice.give_back', { seat: this.seats.name(question.seat) }));
   }
 
   private say(message: string): void {
