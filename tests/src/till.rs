@@ -19,26 +19,40 @@ impl Till {
     }
 
     pub async fn post(&self, path: &str, body: Value) -> Answer {
+        self.try_post(path, body).await.expect("the hub answers")
+    }
+
+    async fn try_post(&self, path: &str, body: Value) -> reqwest::Result<Answer> {
         let request = self
             .http
             .post(format!("{}{path}", self.base))
             .bearer_auth(&self.token)
             .header("idempotency-key", uuid::Uuid::new_v4().to_string())
             .json(&body);
-        Answer::read(request.send().await.expect("the hub answers")).await.expect("the hub answers")
+        Answer::read(request.send().await?).await
     }
 
     /// Holds seats for a walk-in customer, who is a buyer of their own.
     pub async fn hold(&self, event: i64, seats: &[i32]) -> Answer {
-        self.post("/api/box-office/holds", json!({ "event_id": event, "seats": seats })).await
+        self.try_hold(event, seats).await.expect("the hub answers")
+    }
+
+    /// The same, of a hub that may die meanwhile.
+    pub async fn try_hold(&self, event: i64, seats: &[i32]) -> reqwest::Result<Answer> {
+        self.try_post("/api/box-office/holds", json!({ "event_id": event, "seats": seats })).await
     }
 
     /// Sells what [`Till::hold`] answered for cash that is handed over.
     pub async fn sell_for_cash(&self, held: &Value, received_minor: i64) -> Answer {
+        self.try_sell_for_cash(held, received_minor).await.expect("the hub answers")
+    }
+
+    /// The same, of a hub that may die meanwhile.
+    pub async fn try_sell_for_cash(&self, held: &Value, received_minor: i64) -> reqwest::Result<Answer> {
         let tender = json!({ "kind": "cash", "received_minor": received_minor });
         let body =
             json!({ "hold_id": held["hold"]["id"], "buyer_id": held["buyer_id"], "tickets": [], "tender": tender });
-        self.post("/api/box-office/sales", body).await
+        self.try_post("/api/box-office/sales", body).await
     }
 
     /// The same terminal at another hub.

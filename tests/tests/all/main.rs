@@ -7,4 +7,5 @@ mod edge; // what every address does alike
 mod watch; // what must never be true
 mod holding; // holding seats over the wire
 mod races; // many at once, each with its control
+mod crash; // the hub killed at any moment
 mod command_line; // the binary as an operator meets it
