@@ -176,3 +176,6 @@ where
     };
     let _ = timeout(CLOSE_TIMEOUT, goodbye).await; // whoever does not answer is cut off
 }
+
+#[cfg(test)]
+mod tests;
