@@ -4,9 +4,9 @@
 //! imports only what stands above it, `outbox::append`, and the ground:
 //!
 //! ```text
-//! catalog -> seat_map -> hold -> checkout -> payment -> ticket
-//!                          \________\__________/
-//!                           outbox -> push -> every open map
+//! catalog -> seat_map -> hold -> checkout (hands out tickets) -> payment
+//!                          \________\___________________________/
+//!                            outbox -> push -> every open map
 //! ```
 
 // The ground

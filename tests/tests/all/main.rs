@@ -1,6 +1,7 @@
 //! Every integration test, in one binary: the run's PostgreSQL is started once.
 
 mod harness; // the ground under the others
+mod layout; // the map of modules is true
 mod sale; // an evening, as its actors see it
 mod accounts; // who may act
 mod edge; // what every address does alike
