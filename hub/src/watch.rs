@@ -134,11 +134,13 @@ invariants! {
         group by o.id having coalesce(sum(t.amount_minor), 0) <> o.total_minor
         limit $1"#;
 
-    /// Captured money is an order's, or on its way back. (A refund that is under way has its own state.)
+    /// Money that is being taken is a sale's; taken money is a confirmed order's, or on its way back.
     money_without_order: r#"
-        select o.event_id as "event_id?", format('attempt %s captured for order %s, which is %s', a.id, o.id, o.state) as "what!"
+        select o.event_id as "event_id?", format('attempt %s is %s for order %s, which is %s', a.id, a.state, o.id, o.state) as "what!"
         from attempt a join "order" o on o.id = a.order_id
-        where a.state in ('capture_pending', 'capture_unknown', 'captured') and o.state <> 'confirmed'
+        where (a.state in ('capture_pending', 'capture_unknown') and o.state not in ('confirmed', 'payment_due'))
+           or (a.state = 'captured' and o.state <> 'confirmed'
+               and not exists (select from refund r where r.attempt_id = a.id and r.state <> 'failed'))
         limit $1"#;
 
     /// A hold is frozen only by an attempt that lives.
