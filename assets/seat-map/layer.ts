@@ -108,7 +108,7 @@ export class Layer {
         this.over.fillStyle = `rgb(${r} ${g} ${b})`;
         this.over.fillRect(Math.round(x - size / 2), Math.round(y - size / 2), size, size);
       } else {
-        this.looks.erase(this.over, x, y);
+        this.looks.erase(this.over, x, y, plan.flags[seat]);
         this.drawSeat(seat, x, y);
       }
     }

@@ -45,11 +45,6 @@ export class Looks {
     this.atlas.height = this.tile * SPRITES_A_LINE;
   }
 
-  /** Half of the square that `draw` may paint and `erase` clears. */
-  get half(): number {
-    return this.tile / 2;
-  }
-
   draw(
     on: CanvasRenderingContext2D,
     x: number,
@@ -73,9 +68,15 @@ export class Looks {
     on.drawImage(this.atlas, sx, sy, t, t, Math.round(x - t / 2), Math.round(y - t / 2), t, t);
   }
 
-  erase(on: CanvasRenderingContext2D, x: number, y: number): void {
+  /** Takes a seat away, and no pixel of its neighbours: they stand closer than squares would allow. */
+  erase(on: CanvasRenderingContext2D, x: number, y: number, flags: number): void {
     const t = this.tile;
-    on.clearRect(Math.round(x - t / 2), Math.round(y - t / 2), t, t);
+    on.save();
+    on.globalCompositeOperation = 'destination-out';
+    on.translate(Math.round(x - t / 2) + t / 2, Math.round(y - t / 2) + t / 2);
+    outline(on, this.diameter / 2 + 1, flags & SHAPE_FLAGS);
+    on.fill();
+    on.restore();
   }
 
   /** A dot of the overview: colour if the seat can be had, quiet if not. */

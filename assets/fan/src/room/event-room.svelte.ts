@@ -34,6 +34,8 @@ const TICK_MS = 250;
 export class EventRoom {
   readonly board: Board;
   readonly seats: Seats;
+  /** Its sale may open, pause and end while the page is open. */
+  page: EventPage = $state.raw(null!);
   hold = $state.raw<Hold | null>(null);
   limit = $state.raw<Limit | null>(null);
   picked = $state.raw<number[]>([]);
@@ -63,10 +65,8 @@ export class EventRoom {
     return new EventRoom(page, new Board(readPlan(coloured(geometry, page))));
   }
 
-  private constructor(
-    readonly page: EventPage,
-    board: Board,
-  ) {
+  private constructor(page: EventPage, board: Board) {
+    this.page = page;
     this.board = board;
     this.seats = new Seats(board.plan, page);
     this.board.rank = this.seats.rank();
@@ -260,6 +260,14 @@ export class EventRoom {
     }
   }
 
+  async readSale(): Promise<void> {
+    try {
+      this.page = await hub.event(this.id);
+    } catch {
+      // What we knew stays; the hub decides anyway.
+    }
+  }
+
   async readBought(): Promise<void> {
     if (!session.account) return;
     try {
@@ -304,6 +312,7 @@ export class EventRoom {
         return;
       }
       this.say(explain(error));
+      if (error instanceof ProblemError && error.code.startsWith('sale_')) void this.readSale();
       // Whatever was refused, what we hold may be other than we thought.
       void this.readHold();
     } finally {
