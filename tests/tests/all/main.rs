@@ -10,3 +10,4 @@ mod holding; // holding seats over the wire
 mod races; // many at once, each with its control
 mod crash; // the hub killed at any moment
 mod command_line; // the binary as an operator meets it
+mod demo; // one command, and gone without a trace
