@@ -100,3 +100,12 @@ describe('the clock of the hub', () => {
     expect(clock.now()).toBe(2_009_900);
   });
 });
+
+it('keeps its key while all it hears is "busy"', async () => {
+  const busy = { status: 503, body: { code: 'busy', title: 'busy', status: 503 } };
+  const { hub, sent } = made([busy, busy, busy, busy, held]);
+  const one = hub();
+  await expect(one.hold(1, { seats: [1] })).rejects.toBeInstanceOf(ProblemError);
+  await one.hold(1, { seats: [1] });
+  expect(new Set(sent.map((each) => each.key))).toEqual(new Set(['key-1']));
+});

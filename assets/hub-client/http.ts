@@ -119,7 +119,8 @@ export class Hub {
       return answer;
     } catch (error) {
       // Refusals are not stored by the hub, so the next try may use a new key; the unknown may not.
-      if (error instanceof ProblemError) this.keys.settle(intent);
+      // "Busy" says only that the hub did not wait for the outcome.
+      if (error instanceof ProblemError && error.code !== 'busy') this.keys.settle(intent);
       throw error;
     }
   }

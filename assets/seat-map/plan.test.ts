@@ -103,7 +103,16 @@ describe('finding a seat', () => {
   });
 
   it('walks along rows by position, in rows that stand upright too', () => {
-    const level = readPlan(geometry([...row(5, [20, 0]), ...row(5, [20, 0], [5, 22])]));
+    const rows = row(10, [0, 0]).map((_, i) => Math.floor(i / 5));
+    const level = readPlan(
+      geometry([...row(5, [20, 0]), ...row(5, [20, 0], [5, 22])], { row: rows }),
+    );
+    const askew = readPlan(
+      geometry([...row(5, [15, -14]), ...row(5, [15, -14], [14, 15])], { row: rows }),
+    );
+    expect(seatTowards(askew, 1, 'right')).toBe(2);
+    expect(seatTowards(askew, 1, 'left')).toBe(0);
+    expect([5, 6]).toContain(seatTowards(askew, 1, 'down'));
     expect(seatTowards(level, 1, 'right')).toBe(2);
     expect(seatTowards(level, 1, 'down')).toBe(6);
     const upright = readPlan(geometry(row(5, [0, 20])));

@@ -84,8 +84,6 @@ export class EventRoom {
       state: (state) => (this.feedState = state),
     });
     this.feed.start();
-    void this.readHold();
-    void this.readBought();
     const shown = () => document.visibilityState === 'visible' && void this.readHold();
     document.addEventListener('visibilitychange', shown, { signal: this.stop.signal });
     addEventListener('pageshow', (event) => event.persisted && void this.readHold(), {
@@ -250,6 +248,7 @@ export class EventRoom {
 
   /** Asks the hub what we hold, here or in another tab or on another device. */
   async readHold(): Promise<void> {
+    if (!session.account) return this.holds(null);
     try {
       const { hold, limit } = await hub.myHold(this.id);
       this.limit = limit;
