@@ -87,11 +87,14 @@ create table event (
     hold_ttl_s       integer not null default 480,
     churn_seats_max  integer not null default 120,   -- seats a buyer may take in an hour, taken again or not
     single_seat_rule boolean not null default true,  -- refuse a selection that leaves a single seat without need
+    consecutive_rule boolean not null default false, -- refuse a selection that does not sit side by side
+    seats_min        integer not null default 1,     -- seats that a hold has at least
     sale_state       text not null default 'open',   -- open, paused, cancelled; the window is by time
     created_at       timestamptz not null default clock_timestamp(),
     constraint event_slug_once unique (slug),
     constraint event_currency_shape check (currency ~ '^[A-Z]{3}$'),
     constraint event_seat_limit_bounded check (seat_limit between 1 and 50),
+    constraint event_seats_min_bounded check (seats_min between 1 and seat_limit),
     constraint event_hold_ttl_bounded check (hold_ttl_s between 1 and 86400),
     constraint event_sale_state_known check (sale_state in ('open', 'paused', 'cancelled')),
     constraint event_sale_window check (off_sale_at > on_sale_at)

@@ -17,6 +17,8 @@ export interface Problem {
   held?: number;
   bought?: number;
   left?: number;
+  /** seats_too_few */
+  minimum?: number;
   /** leaves_single_seat */
   singles?: number[];
   /** sale_not_open */

@@ -42,6 +42,12 @@ pub struct EventSpec {
     pub hold_ttl_s: i32,
     #[serde(default = "default_single_seat_rule")]
     pub single_seat_rule: bool,
+    /// Refuse a selection that does not sit side by side.
+    #[serde(default)]
+    pub consecutive_rule: bool,
+    /// Seats that a hold has at least.
+    #[serde(default = "default_seats_min")]
+    pub seats_min: i32,
     #[serde(default)]
     pub performers: Vec<PerformerSpec>,
     pub levels: Vec<LevelSpec>,
@@ -91,6 +97,10 @@ fn default_seat_limit() -> i32 {
 
 fn default_hold_ttl_s() -> i32 {
     480
+}
+
+fn default_seats_min() -> i32 {
+    1
 }
 
 fn default_single_seat_rule() -> bool {
@@ -229,6 +239,7 @@ fn plain_faults(spec: &EventSpec) -> Vec<String> {
         "currency: three capital letters are needed, such as EUR",
     );
     check((1..=50).contains(&spec.seat_limit), "seat_limit: from 1 to 50");
+    check((1..=spec.seat_limit.max(1)).contains(&spec.seats_min), "seats_min: from 1 to seat_limit");
     check((1..=86_400).contains(&spec.hold_ttl_s), "hold_ttl_s: from 1 to 86400 seconds");
     check(spec.levels.len() <= 64, "levels: at most 64 are taken");
     let amount = |a: i64| (0..=99_999_999).contains(&a);
@@ -378,8 +389,8 @@ async fn insert_event(tx: &mut PgConnection, spec: &EventSpec, stage: &Stage, ti
     sqlx::query_scalar!(
         "insert into event (slug, name, description, tags, plan_revision_id, time_zone, doors_local, doors_at,
                             starts_local, starts_at, on_sale_local, on_sale_at, off_sale_local, off_sale_at,
-                            currency, seat_limit, hold_ttl_s, single_seat_rule)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18) returning id",
+                            currency, seat_limit, hold_ttl_s, single_seat_rule, consecutive_rule, seats_min)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20) returning id",
         spec.slug,
         spec.name,
         spec.description,
@@ -398,6 +409,8 @@ async fn insert_event(tx: &mut PgConnection, spec: &EventSpec, stage: &Stage, ti
         spec.seat_limit,
         spec.hold_ttl_s,
         spec.single_seat_rule,
+        spec.consecutive_rule,
+        spec.seats_min,
     )
     .fetch_one(tx)
     .await

@@ -180,6 +180,8 @@ impl From<Refusal> for Problem {
                 .with("held", held)
                 .with("bought", bought)
                 .with("left", (limit - held - bought).max(0)),
+            Refusal::SeatsApart => Code::SeatsApart.into(),
+            Refusal::SeatsTooFew(minimum) => Problem::new(Code::SeatsTooFew).with("minimum", minimum),
             Refusal::LeavesSingleSeat(singles) => Problem::new(Code::LeavesSingleSeat).with("singles", singles),
             Refusal::CompanionNeedsAccessible(seats) => {
                 Problem::new(Code::CompanionNeedsAccessible).with("seats", seats)

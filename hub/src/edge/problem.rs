@@ -55,6 +55,8 @@ codes! {
     SeatsUnavailable "seats_unavailable" CONFLICT "Somebody else was faster";
     NoneTogether "none_together" CONFLICT "There are not that many seats together";
     LimitReached "limit_reached" CONFLICT "That is more than one buyer may have";
+    SeatsApart "seats_apart" CONFLICT "The seats of this event are sold side by side";
+    SeatsTooFew "seats_too_few" CONFLICT "This event is sold from a smallest party on";
     LeavesSingleSeat "leaves_single_seat" CONFLICT "This would leave a single seat";
     CompanionNeedsAccessible "companion_needs_accessible" CONFLICT "A companion seat goes with its accessible place";
     ChurnSpent "churn_spent" TOO_MANY_REQUESTS "You have taken and returned too many seats; wait a while";

@@ -80,6 +80,19 @@ pub fn companions_alone(hall: &Hall, fresh: &[SeatNo], result: &BTreeSet<SeatNo>
     fresh.iter().copied().filter(is_alone).collect()
 }
 
+/// Whether the ordinary seats among `result` sit next to one another.
+pub fn side_by_side(hall: &Hall, result: &BTreeSet<SeatNo>) -> bool {
+    let mut places: Vec<(u32, usize)> = Vec::with_capacity(result.len());
+    for seat in result.iter().filter(|s| hall.seat(**s).is_some_and(HallSeat::is_ordinary)) {
+        let run = hall.seats[*seat as usize].run;
+        if let Some(place) = hall.runs[run as usize].iter().position(|s| s == seat) {
+            places.push((run, place));
+        }
+    }
+    places.sort_unstable();
+    places.windows(2).all(|w| w[0].0 == w[1].0 && w[0].1 + 1 == w[1].1)
+}
+
 /// Seats that `result` would leave single although another choice in the same place would not.
 ///
 /// A block is a stretch of seats that are free or the buyer's. Whoever takes all but one of a block

@@ -146,7 +146,7 @@ fn check_sale(ledger: &Ledger, rules: Rules) -> Result<(), Refusal> {
     }
 }
 
-/// Churn, companions, single seats.
+/// Churn, the smallest party, companions, seats apart, single seats.
 fn check_good_order(
     ledger: &Ledger,
     board: &Board,
@@ -157,6 +157,12 @@ fn check_good_order(
     let taken = ledger.taken_lately.get(&take.buyer_id).copied().unwrap_or(0);
     if taken.saturating_add(fresh.len() as i32) > ledger.event.churn_seats_max {
         return Err(Refusal::ChurnSpent);
+    }
+    if (result.len() as i32) < ledger.event.seats_min {
+        return Err(Refusal::SeatsTooFew(ledger.event.seats_min));
+    }
+    if ledger.event.consecutive_rule && !best::side_by_side(&board.hall, result) {
+        return Err(Refusal::SeatsApart);
     }
     let lonely = best::companions_alone(&board.hall, fresh, result);
     if !lonely.is_empty() {

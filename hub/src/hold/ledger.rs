@@ -26,6 +26,8 @@ pub struct EventRules {
     pub hold_ttl_s: i32,
     pub churn_seats_max: i32,
     pub single_seat_rule: bool,
+    pub consecutive_rule: bool,
+    pub seats_min: i32,
     pub sale_state: String,
     pub on_sale_at: DateTime<Utc>,
     pub off_sale_at: DateTime<Utc>,
@@ -95,6 +97,7 @@ pub struct Wanted {
 pub async fn read(db: &mut PgConnection, event_id: i64, wanted: Wanted) -> sqlx::Result<Option<Ledger>> {
     let Some(e) = sqlx::query!(
         r#"select db_clock() as "now!", plan_revision_id, seat_limit, hold_ttl_s, churn_seats_max, single_seat_rule,
+                  consecutive_rule, seats_min,
                   sale_state, on_sale_at, off_sale_at
            from event where id = $1"#,
         event_id
@@ -113,6 +116,8 @@ pub async fn read(db: &mut PgConnection, event_id: i64, wanted: Wanted) -> sqlx:
             hold_ttl_s: e.hold_ttl_s,
             churn_seats_max: e.churn_seats_max,
             single_seat_rule: e.single_seat_rule,
+            consecutive_rule: e.consecutive_rule,
+            seats_min: e.seats_min,
             sale_state: e.sale_state,
             on_sale_at: e.on_sale_at,
             off_sale_at: e.off_sale_at,

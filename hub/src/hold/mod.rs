@@ -94,6 +94,10 @@ pub enum Refusal {
     LimitReached { limit: i32, held: i32, bought: i32 },
     #[error("seats {0:?} would be left single")]
     LeavesSingleSeat(Vec<SeatNo>),
+    #[error("seats that are not side by side")]
+    SeatsApart,
+    #[error("fewer than {0} seats")]
+    SeatsTooFew(i32),
     #[error("companion seats {0:?} without their accessible places")]
     CompanionNeedsAccessible(Vec<SeatNo>),
     #[error("too many seats taken and returned")]

@@ -15,6 +15,8 @@ const TEXTS: Record<string, Key> = {
   none_together: 'problem.none_together',
   limit_reached: 'problem.limit_reached',
   seats_too_many: 'problem.seats_too_many',
+  seats_apart: 'problem.seats_apart',
+  seats_too_few: 'problem.seats_too_few',
   leaves_single_seat: 'problem.leaves_single_seat',
   companion_needs_accessible: 'problem.companion_needs_accessible',
   churn_spent: 'problem.churn_spent',
@@ -43,6 +45,7 @@ export function explainProblem(problem: Problem): string {
   if (!key) return problem.detail ? `${problem.title}: ${problem.detail}` : problem.title;
   return t(key, {
     limit: problem.limit ?? 0,
+    minimum: problem.minimum ?? 0,
     left: problem.left ?? 0,
     held: problem.held ?? 0,
     bought: problem.bought ?? 0,

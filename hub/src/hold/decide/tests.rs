@@ -28,6 +28,8 @@ fn ledger(seats: i32) -> Ledger {
             hold_ttl_s: 480,
             churn_seats_max: 1000,
             single_seat_rule: false,
+            consecutive_rule: false,
+            seats_min: 1,
             sale_state: "open".into(),
             on_sale_at: at(-10),
             off_sale_at: at(10_000),
@@ -164,6 +166,16 @@ fn the_sale_has_a_window_a_pause_and_a_budget() {
     ledger.event.sale_state = "cancelled".into();
     let staff = Take { rules: Rules::Staff, ..take(2, &[6], "a") };
     assert_eq!(ask(&mut ledger, Request::Take(staff)), Err(Refusal::EventCancelled));
+}
+
+#[test]
+fn a_house_may_insist_on_a_party_that_sits_together() {
+    let mut ledger = ledger(10);
+    (ledger.event.consecutive_rule, ledger.event.seats_min) = (true, 2);
+    assert_eq!(ask(&mut ledger, Request::Take(take(0, &[1], "a"))), Err(Refusal::SeatsTooFew(2)));
+    assert_eq!(ask(&mut ledger, Request::Take(take(0, &[1, 3], "a"))), Err(Refusal::SeatsApart));
+    assert_eq!(held(ask(&mut ledger, Request::Take(take(0, &[1, 2], "a")))), [1, 2]);
+    assert_eq!(held(ask(&mut ledger, Request::Take(take(0, &[3], "b")))), [1, 2, 3]);
 }
 
 #[derive(Debug, Clone)]
