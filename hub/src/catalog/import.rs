@@ -176,28 +176,30 @@ async fn upsert_venue(tx: &mut PgConnection, venue: &VenueSpec) -> Result<i64, I
     if let Some(zone) = &venue.time_zone {
         clock::zone(zone).map_err(ImportError::Zone)?;
     }
-    let known = sqlx::query_scalar!(
-        "update venue set name = coalesce($2, name), city = coalesce($3, city),
-                country = coalesce($4, country), time_zone = coalesce($5, time_zone)
-          where slug = $1 returning id",
+    let Some(zone) = &venue.time_zone else {
+        let known = sqlx::query_scalar!(
+            "update venue set name = coalesce($2, name), city = coalesce($3, city), country = coalesce($4, country)
+              where slug = $1 returning id",
+            venue.slug,
+            venue.name,
+            venue.city,
+            venue.country,
+        )
+        .fetch_optional(tx)
+        .await?;
+        return known.ok_or_else(|| ImportError::ZoneMissing(venue.slug.clone()));
+    };
+    let id = sqlx::query_scalar!(
+        "insert into venue (slug, name, city, country, time_zone)
+         values ($1, coalesce($2, $1), coalesce($3, ''), coalesce($4, ''), $5)
+         on conflict on constraint venue_slug_once do update
+            set name = coalesce($2, venue.name), city = coalesce($3, venue.city),
+                country = coalesce($4, venue.country), time_zone = $5
+         returning id",
         venue.slug,
         venue.name,
         venue.city,
         venue.country,
-        venue.time_zone,
-    )
-    .fetch_optional(&mut *tx)
-    .await?;
-    if let Some(id) = known {
-        return Ok(id);
-    }
-    let Some(zone) = &venue.time_zone else { return Err(ImportError::ZoneMissing(venue.slug.clone())) };
-    let id = sqlx::query_scalar!(
-        "insert into venue (slug, name, city, country, time_zone) values ($1, $2, $3, $4, $5) returning id",
-        venue.slug,
-        venue.name.as_deref().unwrap_or(&venue.slug),
-        venue.city.as_deref().unwrap_or_default(),
-        venue.country.as_deref().unwrap_or_default(),
         zone,
     )
     .fetch_one(tx)

@@ -6,6 +6,7 @@ mod sale; // an evening, as its actors see it
 mod accounts; // who may act
 mod edge; // what every address does alike
 mod watch; // what must never be true
+mod catalog; // plans, events, lists
 mod holding; // holding seats over the wire
 mod races; // many at once, each with its control
 mod crash; // the hub killed at any moment
