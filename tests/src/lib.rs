@@ -17,6 +17,7 @@ pub mod binary; // the real binary, to be killed
 pub mod fan; // a browser's requests
 pub mod till; // a terminal's requests
 pub mod map; // an open map, following its frames
+pub mod provider; // the payment provider, simulated, and a fan who pays
 
 use std::{future::Future, time::Duration};
 

@@ -3,7 +3,8 @@
 use std::{collections::HashMap, sync::Arc};
 
 use axum::{Json, extract::State};
-use fullhouse_protocol::orders::{CheckoutRequest, OrderAnswer, OrdersAnswer, TicketChoice};
+use chrono::{DateTime, Utc};
+use fullhouse_protocol::orders::{CheckoutRequest, Order, OrderAnswer, OrdersAnswer, TicketChoice};
 use sqlx::PgPool;
 use uuid::Uuid;
 
@@ -50,8 +51,7 @@ pub async fn list(
     State(config): State<Arc<Config>>,
     buyer: Buyer,
 ) -> Result<Json<OrdersAnswer>, Problem> {
-    let (mut orders, now) = orders(&pool, Whose::Buyers(buyer.buyer_id), config.payment.pay_margin_s).await?;
-    payments::with_attempts(&pool, &mut orders).await?;
+    let (orders, now) = with_attempts(&pool, &config, Whose::Buyers(buyer.buyer_id)).await?;
     Ok(Json(OrdersAnswer { orders, now }))
 }
 
@@ -68,10 +68,19 @@ pub async fn one(
 }
 
 pub(super) async fn answer(pool: &PgPool, config: &Config, whose: Whose) -> Result<OrderAnswer, Problem> {
-    let (mut orders, now) = orders(pool, whose, config.payment.pay_margin_s).await?;
-    payments::with_attempts(pool, &mut orders).await?;
+    let (orders, now) = with_attempts(pool, config, whose).await?;
     let order = orders.into_iter().next().ok_or(Code::OrderUnknown)?;
     Ok(OrderAnswer { order, now })
+}
+
+/// The attempts are read first: an order is never behind what its attempt says.
+async fn with_attempts(pool: &PgPool, config: &Config, whose: Whose) -> sqlx::Result<(Vec<Order>, DateTime<Utc>)> {
+    let mut attempts = payments::attempts(pool, whose).await?;
+    let (mut orders, now) = orders(pool, whose, config.payment.pay_margin_s).await?;
+    for order in &mut orders {
+        order.attempt = attempts.remove(&order.id);
+    }
+    Ok((orders, now))
 }
 
 pub(super) fn choices(tickets: Vec<TicketChoice>) -> Result<HashMap<SeatNo, String>, Problem> {

@@ -8,7 +8,7 @@ use axum::{
     http::StatusCode,
 };
 use chrono::Utc;
-use fullhouse_protocol::orders::{AttemptAnswer, Order, OrderAnswer, Pay, PaymentConfig};
+use fullhouse_protocol::orders::{Attempt, AttemptAnswer, OrderAnswer, Pay, PaymentConfig};
 use sqlx::PgPool;
 use uuid::Uuid;
 
@@ -124,20 +124,20 @@ pub async fn webhook(
 }
 
 async fn attempt_answer(pool: &PgPool, order_id: Uuid) -> Result<(StatusCode, Json<AttemptAnswer>), Problem> {
-    let found = attempt::latest(pool, &[order_id]).await?.pop();
-    let (_, attempt) = found.ok_or_else(|| Problem::new(Code::OrderNotOpen).detail("Nothing was paid yet."))?;
+    let found = attempt::latest(pool, order_id).await?;
+    let attempt = found.ok_or_else(|| Problem::new(Code::OrderNotOpen).detail("Nothing was paid yet."))?;
     let now = sqlx::query_scalar!(r#"select db_clock() as "now!""#).fetch_one(pool).await?;
     Ok((StatusCode::ACCEPTED, Json(AttemptAnswer { attempt, now })))
 }
 
-/// Fills in the latest attempt of each order.
-pub(super) async fn with_attempts(pool: &PgPool, orders: &mut [Order]) -> sqlx::Result<()> {
-    let ids: Vec<Uuid> = orders.iter().map(|o| o.id).collect();
-    let mut attempts: HashMap<Uuid, _> = attempt::latest(pool, &ids).await?.into_iter().collect();
-    for order in orders {
-        order.attempt = attempts.remove(&order.id);
+/// The latest attempts of these orders. To be read before the orders themselves.
+pub(super) async fn attempts(pool: &PgPool, whose: Whose) -> sqlx::Result<HashMap<Uuid, Attempt>> {
+    match whose {
+        Whose::Buyers(buyer_id) => attempt::latest_of(pool, buyer_id).await,
+        Whose::BuyersOne { order_id, .. } | Whose::One(order_id) => {
+            Ok(attempt::latest(pool, order_id).await?.map(|attempt| (order_id, attempt)).into_iter().collect())
+        }
     }
-    Ok(())
 }
 
 impl From<OpenError> for Problem {

@@ -5,10 +5,12 @@
 //! - An attempt freezes its hold in the transaction that writes it down, and never extends it.
 //! - Nothing is sent from here: a worker finds what is to be done in the attempt's own row.
 
+use std::collections::HashMap;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use fullhouse_protocol::orders::{Attempt, AttemptPhase};
 use sha2::{Digest, Sha256};
-use sqlx::{PgPool, Postgres};
+use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::{gate, machine::State, provider::money};
@@ -285,34 +287,63 @@ pub async fn cancel(pool: &PgPool, order_id: Uuid, buyer_id: Uuid) -> Result<(),
     .await
 }
 
-/// The latest attempt of each of these orders, as its buyer sees it.
-pub async fn latest<'c>(
-    db: impl sqlx::Executor<'c, Database = Postgres>,
-    orders: &[Uuid],
-) -> sqlx::Result<Vec<(Uuid, Attempt)>> {
-    let rows = sqlx::query!(
-        "select distinct on (order_id) order_id, id, state, action_url, decline_code, outcome, hold_expires_at
-         from attempt where order_id = any($1) order by order_id, created_at desc, id desc",
-        orders
+/// As many of a buyer's attempts as a list of their orders may need.
+const ATTEMPTS_MAX: i64 = 300;
+
+/// An attempt as it is stored, for its buyer to see.
+struct Shown {
+    order_id: Uuid,
+    id: Uuid,
+    state: String,
+    action_url: Option<String>,
+    decline_code: Option<String>,
+    outcome: Option<String>,
+    hold_expires_at: DateTime<Utc>,
+}
+
+/// An order's latest attempt, as its buyer sees it. Read it before the order itself: an attempt only
+/// moves forward, so the order is then never behind what its attempt says.
+pub async fn latest(pool: &PgPool, order_id: Uuid) -> sqlx::Result<Option<Attempt>> {
+    let found = sqlx::query_as!(
+        Shown,
+        "select order_id, id, state, action_url, decline_code, outcome, hold_expires_at
+         from attempt where order_id = $1 order by created_at desc, id desc limit 1",
+        order_id
     )
-    .fetch_all(db)
+    .fetch_optional(pool)
     .await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| {
-            let phase = State::from_name(&row.state).map_or(AttemptPhase::AskingBank, phase);
-            let attempt = Attempt {
-                id: row.id,
-                phase,
-                action_url: row.action_url.filter(|_| phase == AttemptPhase::ActionRequired),
-                decline_code: row.decline_code,
-                outcome: row.outcome,
-                seats_until: row.hold_expires_at,
-                state: row.state,
-            };
-            (row.order_id, attempt)
-        })
-        .collect())
+    Ok(found.map(Shown::show))
+}
+
+/// The latest attempts of a buyer, one an order.
+pub async fn latest_of(pool: &PgPool, buyer_id: Uuid) -> sqlx::Result<HashMap<Uuid, Attempt>> {
+    let rows = sqlx::query_as!(
+        Shown,
+        r#"select a.order_id, a.id, a.state, a.action_url, a.decline_code, a.outcome, a.hold_expires_at
+           from "order" o join attempt a on a.order_id = o.id
+           where o.buyer_id = $1 order by a.created_at desc, a.id desc limit $2"#,
+        buyer_id,
+        ATTEMPTS_MAX
+    )
+    .fetch_all(pool)
+    .await?;
+    // The latest comes last, and stays.
+    Ok(rows.into_iter().rev().map(|row| (row.order_id, row.show())).collect())
+}
+
+impl Shown {
+    fn show(self) -> Attempt {
+        let phase = State::from_name(&self.state).map_or(AttemptPhase::AskingBank, phase);
+        Attempt {
+            id: self.id,
+            phase,
+            action_url: self.action_url.filter(|_| phase == AttemptPhase::ActionRequired),
+            decline_code: self.decline_code,
+            outcome: self.outcome,
+            seats_until: self.hold_expires_at,
+            state: self.state,
+        }
+    }
 }
 
 /// What a state means to the buyer. Never more certain than the state is.

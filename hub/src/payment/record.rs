@@ -365,9 +365,9 @@ async fn consequences(
         gate::close(tx, "wrong_amount", &format!("attempt {}", row.id), now).await?;
     }
     match to {
-        State::Declined | State::Voided => give_back(tx, row).await?,
+        State::Declined | State::Voided => give_back(tx, row, now).await?,
         State::RefundPending => {
-            give_back(tx, row).await?;
+            give_back(tx, row, now).await?;
             let amount = details.captured_minor.unwrap_or(row.amount_minor);
             new_refund(tx, row, amount, "captured_without_order", now).await?;
         }
@@ -407,7 +407,7 @@ async fn consequences(
 }
 
 /// The hold is its buyer's again, for as long as it lasts; an order that nothing can come of is closed.
-async fn give_back(tx: &mut Tx, row: &Row) -> sqlx::Result<()> {
+async fn give_back(tx: &mut Tx, row: &Row, now: DateTime<Utc>) -> sqlx::Result<()> {
     sqlx::query!(
         "update hold set attempt_id = null, version = version + 1 where id = $1 and attempt_id = $2",
         row.hold_id,
@@ -417,8 +417,10 @@ async fn give_back(tx: &mut Tx, row: &Row) -> sqlx::Result<()> {
     .await?;
     sqlx::query!(
         r#"update "order" o set state = 'cancelled' where o.id = $1 and o.state = 'open'
-           and (o.cancel_requested or exists (select from hold h where h.id = o.hold_id and h.state <> 'live'))"#,
-        row.order_id
+           and (o.cancel_requested
+                or exists (select from hold h where h.id = o.hold_id and (h.state <> 'live' or h.held_until <= $2)))"#,
+        row.order_id,
+        now
     )
     .execute(&mut **tx)
     .await?;

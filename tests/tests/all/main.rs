@@ -10,5 +10,7 @@ mod catalog; // plans, events, lists
 mod holding; // holding seats over the wire
 mod races; // many at once, each with its control
 mod crash; // the hub killed at any moment
+mod paying; // from an order to a ticket, and what the buyer is told
+mod payment_races; // the races of paying, by number
 mod command_line; // the binary as an operator meets it
 mod demo; // one command, and gone without a trace

@@ -1,0 +1,237 @@
+//! The payment provider: the simulator over its real socket, what a test asks of it, and a fan who pays.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use fullhouse::{
+    config::{Config, Secret},
+    payment::simulator::{self, SimulatorConfig},
+};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::{clock::Clock, database::Database, eventually, fan::Fan};
+
+pub const CARD: &str = "pm_card_visa";
+pub const DECLINED: &str = "pm_card_chargeDeclined";
+pub const CHALLENGED: &str = "pm_card_threeDSecure2Required";
+
+pub struct Provider {
+    url: String,
+    http: reqwest::Client,
+    settings: SimulatorConfig,
+    stop: CancellationToken,
+}
+
+impl Drop for Provider {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+impl Provider {
+    /// Answers at once, and does nothing wrong until it is told to.
+    pub async fn start() -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("http://{}", listener.local_addr().expect("its address"));
+        let settings =
+            SimulatorConfig { webhook_retry_ms: vec![50, 100, 200, 500, 1_000], ..SimulatorConfig::default() };
+        let stop = CancellationToken::new();
+        tokio::spawn(simulator::serve(listener, settings.clone(), stop.clone()));
+        Self { url, http: reqwest::Client::builder().no_proxy().build().expect("a client"), settings, stop }
+    }
+
+    /// Points a hub's settings here. A lost answer costs a test less than a second.
+    pub fn configure(&self, config: &mut Config) {
+        config.payment.provider_url.clone_from(&self.url);
+        config.payment.form_url = format!("{}/form", self.url);
+        config.payment.secret_key = self.settings.secret_key.clone();
+        config.payment.publishable_key.clone_from(&self.settings.publishable_key);
+        config.payment.webhook_secrets.clone_from(&self.settings.webhook_secrets);
+        config.payment.timeout_ms = 600;
+        config.payment.worker_tick_ms = 20;
+    }
+
+    pub fn secrets(&self) -> &[Secret] {
+        &self.settings.webhook_secrets
+    }
+
+    async fn control(&self, what: &str, body: Value) -> Value {
+        let answer = self.http.post(format!("{}/_sim/{what}", self.url)).json(&body).send().await.expect("it answers");
+        assert!(answer.status().is_success(), "{what}: {}", answer.status());
+        answer.json().await.unwrap_or_default()
+    }
+
+    async fn show(&self, what: &str) -> Value {
+        let answer = self.http.get(format!("{}/_sim/{what}", self.url)).send().await.expect("it answers");
+        answer.json().await.expect("JSON")
+    }
+
+    /// Replaces what goes wrong.
+    pub async fn rules(&self, rules: Value) {
+        self.control("rules", rules).await;
+    }
+
+    /// One rule: the first request of a kind.
+    pub async fn first(&self, op: &str, effect: Value) {
+        self.rules(json!([{ "match": { "op": op, "first": 1 }, "effect": effect }])).await;
+    }
+
+    pub async fn webhooks_to(&self, hub_url: &str) {
+        self.control("webhook", json!({ "url": format!("{hub_url}/api/webhooks/payments") })).await;
+    }
+
+    /// Every event once more.
+    pub async fn replay(&self) -> u64 {
+        self.control("replay", json!({})).await["events"].as_u64().expect("a count")
+    }
+
+    pub async fn advance(&self, by: TimeDelta) {
+        self.control("clock", json!({ "advance": by.num_milliseconds() })).await;
+    }
+
+    /// The truth about money.
+    pub async fn ledger(&self) -> Ledger {
+        Ledger(self.show("ledger").await)
+    }
+
+    /// Requests of a kind that have arrived.
+    pub async fn requests(&self, op: &str) -> Vec<Value> {
+        let log = self.show("requests").await;
+        log.as_array().expect("a log").iter().filter(|entry| entry["op"] == op).cloned().collect()
+    }
+
+    /// Until a request of a kind is under way.
+    pub async fn until_asked(&self, op: &str) {
+        eventually(&format!("the provider is asked to {op}"), || async {
+            (!self.requests(op).await.is_empty()).then_some(())
+        })
+        .await;
+    }
+
+    /// The buyer meets the bank's challenge, or fails it.
+    pub async fn answer_challenge(&self, attempt: &Value, answer: &str) {
+        let url: reqwest::Url = attempt["action_url"].as_str().expect("a challenge").parse().expect("an address");
+        let secret = url.query_pairs().find(|(k, _)| k == "secret").expect("its secret").1.into_owned();
+        let body = format!("answer={answer}&secret={secret}");
+        let done = self.http.post(url).body(body).send().await.expect("it answers");
+        assert!(done.status().is_success());
+    }
+}
+
+/// What the provider holds and has taken.
+#[derive(Debug)]
+pub struct Ledger(pub Value);
+
+impl Ledger {
+    pub fn captured(&self) -> i64 {
+        self.0["captured"].as_i64().expect("a sum")
+    }
+
+    pub fn refunded(&self) -> i64 {
+        self.0["refunded"].as_i64().expect("a sum")
+    }
+
+    /// Reserved and not taken.
+    pub fn authorised(&self) -> i64 {
+        self.0["authorised"].as_i64().expect("a sum")
+    }
+
+    pub fn intents(&self) -> &Vec<Value> {
+        self.0["intents"].as_array().expect("intents")
+    }
+
+    /// How often the only intent was confirmed.
+    pub fn confirms(&self) -> i64 {
+        assert_eq!(self.intents().len(), 1, "{self:?}");
+        self.intents()[0]["confirms"].as_i64().expect("a number")
+    }
+
+    /// What must be true of money after every run: what was taken and kept is what confirmed orders
+    /// cost; nothing is reserved without a live attempt; no order was captured twice.
+    pub async fn agrees_with(&self, database: &Database) {
+        let confirmed: i64 = sqlx::query_scalar(
+            "select coalesce(sum(t.amount_minor), 0)::bigint from tender t join \"order\" o on o.id = t.order_id
+             where t.kind = 'card' and o.state = 'confirmed'",
+        )
+        .fetch_one(database.pool())
+        .await
+        .expect("the test's database answers");
+        assert_eq!(self.captured() - self.refunded(), confirmed, "{self:?}");
+        assert_eq!(self.authorised(), 0, "{self:?}");
+        let mut orders: Vec<&Value> =
+            self.intents().iter().filter(|i| i["captured"] != 0 && i["refunded"] == 0).map(|i| &i["order"]).collect();
+        let all = orders.len();
+        orders.sort_by_key(|order| order.to_string());
+        orders.dedup();
+        assert_eq!(orders.len(), all, "an order was captured twice: {self:?}");
+    }
+}
+
+/// An order for these seats, ready to be paid.
+pub async fn order(fan: &Fan, event: i64, seats: &[i32]) -> Value {
+    let hold = fan.hold(event, seats).await.ok();
+    let answer = fan.checkout(hold["hold"]["id"].as_str().expect("a hold")).await.ok();
+    answer["order"].clone()
+}
+
+pub fn key() -> String {
+    Uuid::new_v4().to_string()
+}
+
+/// Until the order's attempt is in one of these states; the order then.
+pub async fn until(fan: &Fan, order: &Value, states: &[&str]) -> Value {
+    let id = order["id"].as_str().expect("an order's id");
+    eventually(&format!("the attempt is {states:?}"), || async {
+        let order = fan.order(id).await.ok()["order"].clone();
+        let state = order["attempt"]["state"].as_str().unwrap_or_default().to_owned();
+        states.contains(&state.as_str()).then_some(order)
+    })
+    .await
+}
+
+/// The same; whenever nothing but time is waited for, the database's clock is moved to that time.
+pub async fn until_in_time(database: &Database, clock: &Clock, fan: &Fan, order: &Value, states: &[&str]) -> Value {
+    let id = order["id"].as_str().expect("an order's id");
+    let order_id: Uuid = id.parse().expect("an order's id");
+    eventually(&format!("the attempt is {states:?}, in time"), || async {
+        let order = fan.order(id).await.ok()["order"].clone();
+        let state = order["attempt"]["state"].as_str().unwrap_or_default().to_owned();
+        if states.contains(&state.as_str()) {
+            return Some(order);
+        }
+        let next: Option<DateTime<Utc>> = sqlx::query_scalar(
+            "select min(next_run_at) from attempt where order_id = $1 and leased_until is null
+             having bool_and(next_run_at > db_clock())",
+        )
+        .bind(order_id)
+        .fetch_optional(database.pool())
+        .await
+        .expect("the test's database answers")
+        .flatten();
+        if let Some(next) = next {
+            clock.advance(next - clock.now().await + TimeDelta::milliseconds(1)).await;
+        }
+        None
+    })
+    .await
+}
+
+impl Provider {
+    /// What a worker would have asked for: an intent of the attempt's, confirmed. Returns the intent's id.
+    pub async fn authorise(&self, attempt: Uuid, amount: i64, currency: &str) -> String {
+        let create = format!(
+            "amount={amount}&currency={currency}&payment_method={CARD}&capture_method=manual\
+             &confirmation_method=manual&metadata[attempt]={attempt}"
+        );
+        let intent = self.call("payment_intents", create).await;
+        let id = intent["id"].as_str().expect("an intent").to_owned();
+        let confirmed = self.call(&format!("payment_intents/{id}/confirm"), String::new()).await;
+        assert_eq!(confirmed["status"], "requires_capture");
+        id
+    }
+
+    async fn call(&self, path: &str, body: String) -> Value {
+        let request = self.http.post(format!("{}/v1/{path}", self.url)).bearer_auth(self.settings.secret_key.reveal());
+        request.body(body).send().await.expect("it answers").json().await.expect("JSON")
+    }
+}
