@@ -17,6 +17,7 @@ use crate::{
         commands::read_plan,
         event::{self, EventSpec, with_days},
         import::{self, VenueSpec},
+        stadium,
     },
     config::Config,
 };
@@ -59,6 +60,20 @@ const SHOWS: &[Show] = &[
     },
     Show {
         venue: Venue {
+            slug: "aurora-bowl",
+            name: "Aurora Bowl",
+            city: "Seoul",
+            country: "KR",
+            time_zone: "Asia/Seoul",
+        },
+        plan: || {
+            let stadium = stadium::generate(STADIUM_SEED);
+            (stadium.plan, Some(stadium.beside))
+        },
+        spec: include_str!("../../../assets/plans/events/stadium-night.toml"),
+    },
+    Show {
+        venue: Venue {
             slug: "hangar-nord",
             name: "Hangar Nord",
             city: "Toulouse",
@@ -74,6 +89,9 @@ const SHOWS: &[Show] = &[
         spec: include_str!("../../../assets/plans/events/supper-flight.toml"),
     },
 ];
+
+/// The same stadium at every start.
+const STADIUM_SEED: u64 = 1;
 
 const FANS: u32 = 3;
 const FAN_PASSWORD: &str = "sit with me";
