@@ -13,7 +13,10 @@ use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
 use sha2::{Digest, Sha256};
 
-use super::problem::{Code, Problem};
+use super::{
+    extract::takes_gzip,
+    problem::{Code, Problem},
+};
 
 const BYTES_MAX: u64 = 64 << 20;
 const PAGE: &str = "/index.html";
@@ -95,7 +98,7 @@ impl Assets {
         }
         let mut response = (status, about, [(header::CONTENT_TYPE, file.kind)]).into_response();
         let body = match &file.gzip {
-            Some(gzip) if accepts_gzip(headers) => {
+            Some(gzip) if takes_gzip(headers) => {
                 response.headers_mut().insert(header::CONTENT_ENCODING, header::HeaderValue::from_static("gzip"));
                 gzip
             }
@@ -111,16 +114,6 @@ impl Assets {
 
 fn accepts_html(headers: &HeaderMap) -> bool {
     headers.get(header::ACCEPT).and_then(|v| v.to_str().ok()).is_some_and(|accept| accept.contains("text/html"))
-}
-
-fn accepts_gzip(headers: &HeaderMap) -> bool {
-    headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|v| v.to_str().ok()).flat_map(|v| v.split(',')).any(
-        |coding| {
-            let (name, quality) = coding.split_once(';').unwrap_or((coding, ""));
-            name.trim().eq_ignore_ascii_case("gzip")
-                && !matches!(quality.replace(' ', "").as_str(), "q=0" | "q=0.0" | "q=0.00" | "q=0.000")
-        },
-    )
 }
 
 fn compress(plain: &Bytes) -> std::io::Result<Option<Bytes>> {

@@ -18,7 +18,7 @@ use serde::Deserialize;
 use sqlx::PgPool;
 
 use super::{
-    extract::PathId,
+    extract::{PathId, takes_gzip},
     problem::{Code, Problem},
 };
 use crate::catalog::{
@@ -153,35 +153,9 @@ async fn gzipped_json(body: Bytes, cache: HeaderValue, asked: &HeaderMap) -> Res
     Ok((headers, plain).into_response())
 }
 
-fn takes_gzip(headers: &HeaderMap) -> bool {
-    let values = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|v| v.to_str().ok());
-    let mut takes = false;
-    for coding in values.flat_map(|v| v.split(',')) {
-        let mut parts = coding.split(';').map(str::trim);
-        let name = parts.next().unwrap_or_default();
-        let refused = parts.any(|p| p.strip_prefix("q=").is_some_and(|q| q.parse() == Ok(0.0)));
-        match (name.eq_ignore_ascii_case("gzip"), name == "*") {
-            (true, _) => return !refused,
-            (_, true) => takes = !refused,
-            _ => {}
-        }
-    }
-    takes
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn gzip_is_sent_to_whoever_takes_it() {
-        let takes = |value: &'static str| {
-            takes_gzip(&[(header::ACCEPT_ENCODING, HeaderValue::from_static(value))].into_iter().collect())
-        };
-        assert!(takes("gzip") && takes("br, GZIP;q=0.5") && takes("*"));
-        assert!(!takes("") && !takes("br") && !takes("gzip;q=0, *") && !takes("identity"));
-        assert!(!takes_gzip(&HeaderMap::new()));
-    }
 
     #[test]
     fn a_day_is_a_day() {

@@ -71,6 +71,23 @@ pub fn session_token(headers: &HeaderMap) -> Option<&str> {
         .map(|(_, value)| value)
 }
 
+/// Whether `Accept-Encoding` names gzip.
+pub fn takes_gzip(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|v| v.to_str().ok());
+    let mut takes = false;
+    for coding in values.flat_map(|v| v.split(',')) {
+        let mut parts = coding.split(';').map(str::trim);
+        let name = parts.next().unwrap_or_default();
+        let refused = parts.any(|p| p.strip_prefix("q=").is_some_and(|q| q.parse() == Ok(0.0)));
+        match (name.eq_ignore_ascii_case("gzip"), name == "*") {
+            (true, _) => return !refused,
+            (_, true) => takes = !refused,
+            _ => {}
+        }
+    }
+    takes
+}
+
 /// Somebody who has signed in and runs the house.
 #[derive(Debug, Clone)]
 pub struct Operator(pub SignedIn);
@@ -269,6 +286,14 @@ mod tests {
         assert_eq!(found("fh_session=abc").as_deref(), Some("abc"));
         assert_eq!(found("xfh_session=abc"), None);
         assert_eq!(found("fh_session="), None);
+    }
+
+    #[test]
+    fn gzip_is_sent_to_whoever_takes_it() {
+        let takes = |value| takes_gzip(&headers(&[("accept-encoding", value)]));
+        assert!(takes("gzip") && takes("br, GZIP;q=0.5") && takes("*"));
+        assert!(!takes("") && !takes("br") && !takes("gzip;q=0, *") && !takes("gzip; q=0.0") && !takes("identity"));
+        assert!(!takes_gzip(&HeaderMap::new()));
     }
 
     #[test]
