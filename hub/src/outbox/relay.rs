@@ -36,6 +36,8 @@ use crate::{
 const LOCK: (i32, i32) = (0x6675_6c6c, 1);
 /// Between two tries to lead.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(500);
+/// Between two rounds, at most: a round that waited for the feed to come back says nothing about load.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// How often new events and new plans are looked for.
 const DISCOVER_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -73,7 +75,8 @@ async fn lead(config: &Config, pool: &PgPool, feed: &Feed) -> Result<std::conver
         let began = Instant::now();
         leader.tick().await?;
         let round = began.elapsed();
-        tokio::time::sleep(tick.max(round * 2).saturating_sub(round)).await;
+        let pause = tick.max(round * 2).saturating_sub(round);
+        tokio::time::sleep(pause.min(PAUSE_MAX)).await;
     }
 }
 
