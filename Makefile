@@ -41,10 +41,11 @@ test-browser: setup-test $(PAGE) binary
 	node --test --test-concurrency=1 tests/browser/*.test.mjs
 
 .PHONY: check
-check: setup-test binary ## Formatting, lints, and that generated files are up to date
+check: setup-test ## Formatting, lints, and that generated files are up to date
 	cargo fmt --all --check
-	cargo clippy --quiet --workspace --all-targets -- -D warnings
 	.ci/sqlx --check
+	cargo clippy --quiet --workspace --all-targets -- -D warnings
+	cargo build --quiet -p fullhouse
 	$(FULLHOUSE) openapi | diff -u assets/openapi.json - || { echo "run \`make openapi\` and commit it"; exit 1; }
 	npm run format:check
 	npm run check
