@@ -20,9 +20,11 @@ use fullhouse::{
 };
 use fullhouse_tests::{
     database::Database,
+    eventually,
     fan::{self, Fan},
     hub::Hub,
     nats::Nats,
+    provider::{CARD, Provider},
     rows::{Rows, buyers},
     till::Till,
 };
@@ -33,20 +35,12 @@ use sqlx::PgPool;
 use tokio::sync::Barrier;
 use uuid::Uuid;
 
-/// Two or more hubs on one database.
-async fn hubs(database: &Database, nats: &Nats, count: usize, roles: Roles) -> Vec<Hub> {
-    let config = Config {
-        nats: fullhouse::config::Nats { url: nats.url(), ..Config::defaults().nats },
-        ..database.config().await
-    };
-    let mut hubs = Vec::new();
-    for _ in 0..count {
-        hubs.push(Hub::start_as(config.clone(), roles).await);
-    }
-    hubs
+/// The settings of hubs that share a database.
+async fn shared(database: &Database, nats: &Nats) -> Config {
+    Config { nats: fullhouse::config::Nats { url: nats.url(), ..Config::defaults().nats }, ..database.config().await }
 }
 
-async fn stop(hubs: Vec<Hub>) {
+async fn stop(hubs: impl IntoIterator<Item = Hub>) {
     for hub in hubs {
         hub.stop().await;
     }
@@ -89,14 +83,28 @@ async fn fifty_buyers_by_web_and_till_want_one_seat() {
     sqlx::query("update event_seat set status = 0, order_id = null").execute(database.pool()).await.unwrap();
 
     let event = Rows::new(1, 1).open(database.pool()).await;
-    let nats = Nats::start().await;
-    let hubs = hubs(&database, &nats, 2, Roles::ALL).await;
+    let (nats, provider) = (Nats::start().await, Provider::start().await);
+    let mut config = shared(&database, &nats).await;
+    provider.configure(&mut config);
+    let hubs = [Hub::start(config.clone()).await, Hub::start(config).await];
     let fans = fan::many(&database, &hubs[0].url(), BUYERS / 2).await;
     let till = Till::enrol(&database, &hubs[0].url(), "Counter 1").await;
     let at = |n: usize| hubs[n % 2].url();
     let web = join_all(fans.iter().enumerate().map(|(n, fan)| {
         let fan = fan.at(&at(n));
-        async move { fan.hold(event, &[0]).await }
+        async move {
+            let held = fan.hold(event, &[0]).await;
+            if !held.status.is_success() {
+                return held;
+            }
+            let order = fan.checkout(held.body["hold"]["id"].as_str().unwrap()).await.ok()["order"].clone();
+            fan.pay(&order, "once", CARD).await.ok();
+            eventually("the order is paid", || async {
+                let answer = fan.order(order["id"].as_str().unwrap()).await;
+                (answer.body["order"]["attempt"]["phase"] == "paid").then_some(answer)
+            })
+            .await
+        }
     }));
     let counter = join_all((0..BUYERS / 2).map(|n| {
         let till = till.at(&at(n));
@@ -112,6 +120,11 @@ async fn fifty_buyers_by_web_and_till_want_one_seat() {
     let answers: Vec<_> = web.iter().chain(&counter).collect();
     assert_eq!(answers.iter().filter(|a| a.status.is_success()).count(), 1);
     assert!(answers.iter().filter(|a| !a.status.is_success()).all(|a| a.code() == "seats_unavailable"));
+    let sold: i64 = sqlx::query_scalar("select count(*) from order_line where state = 'sold'")
+        .fetch_one(database.pool())
+        .await
+        .unwrap();
+    assert_eq!(sold, 1);
     stop(hubs).await;
     database.finish().await;
 }
@@ -189,7 +202,8 @@ async fn two_hundred_buyers_draw_overlapping_sixes_for_a_minute() {
     // Short holds, so that expiry is at work all the time; no relay, so that the outbox can be counted.
     let event = Rows { hold_ttl_s: 2, ..Rows::new(6, 10) }.open(database.pool()).await;
     let nats = Nats::start().await;
-    let hubs = hubs(&database, &nats, 2, Roles { relay: false, ..Roles::ALL }).await;
+    let (config, roles) = (shared(&database, &nats).await, Roles { relay: false, ..Roles::ALL });
+    let hubs = [Hub::start_as(config.clone(), roles).await, Hub::start_as(config, roles).await];
     let fans = fan::many(&database, &hubs[0].url(), 200).await;
     let till = Till::enrol(&database, &hubs[0].url(), "Counter 1").await;
     let (deeds, over) = (Arc::new(Deeds::default()), Arc::new(AtomicBool::new(false)));
@@ -323,7 +337,7 @@ async fn naive_limit_and_deadlock_controls(database: &Database) {
     let errors = join_all(crossing).await;
     assert!(errors.iter().flatten().any(|e| e.contains("deadlock")), "the race exists: {errors:?}");
     // The server's own count comes a moment later.
-    fullhouse_tests::eventually("the deadlock is counted", || async {
+    eventually("the deadlock is counted", || async {
         let count: i64 =
             sqlx::query_scalar("select deadlocks from pg_stat_database where datname = current_database()")
                 .fetch_one(database.pool())
@@ -528,7 +542,7 @@ async fn a_wire_that_breaks_in_the_middle_of_a_batch_is_answered_by_the_key() {
     }
     for (n, fan) in fans.iter().enumerate() {
         let path = format!("/api/events/{event}/hold");
-        let answer = fullhouse_tests::eventually("the key finds the answer", || async {
+        let answer = eventually("the key finds the answer", || async {
             let answer = fan.post_once(&path, "k", json!({ "seats": [n] })).await;
             answer.status.is_success().then_some(answer)
         })
