@@ -39,7 +39,7 @@ impl Position {
     /// Whether the relay numbers these frames. A node that has no feed numbers its own, in odd epochs:
     /// those of two nodes have nothing to do with each other, whichever is higher.
     pub fn is_of_relay(self) -> bool {
-        self.epoch % 2 == 0
+        self.epoch.is_multiple_of(2)
     }
 }
 
@@ -298,7 +298,7 @@ impl FromIterator<Status> for Statuses {
     fn from_iter<I: IntoIterator<Item = Status>>(statuses: I) -> Self {
         let mut all = Self::new(0);
         for status in statuses {
-            if all.seat_count % 4 == 0 {
+            if all.seat_count.is_multiple_of(4) {
                 all.packed.push(0);
             }
             all.seat_count += 1;

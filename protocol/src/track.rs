@@ -75,8 +75,16 @@ impl Track {
 #[derive(Debug, Default)]
 pub struct Follower {
     track: Option<Track>,
-    /// What a snapshot has to reach; frames that came since.
-    waiting: Option<(Position, Vec<(Head, Vec<Change>)>)>,
+    waiting: Option<Waiting>,
+}
+
+/// For a snapshot.
+#[derive(Debug)]
+struct Waiting {
+    /// The position that it has to reach.
+    reach: Position,
+    /// The frames that came meanwhile.
+    frames: Vec<(Head, Vec<Change>)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,9 +120,9 @@ impl Follower {
     pub fn take(&mut self, frame: Frame) -> Need {
         match frame {
             Frame::Delta { head, changes } => {
-                if let Some((_, buffer)) = &mut self.waiting {
-                    if buffer.len() < BUFFER_FRAMES_MAX {
-                        buffer.push((head, changes)); // beyond that, what is missing shows as a gap
+                if let Some(waiting) = &mut self.waiting {
+                    if waiting.frames.len() < BUFFER_FRAMES_MAX {
+                        waiting.frames.push((head, changes)); // beyond that, what is missing shows as a gap
                     }
                     return Need::Snapshot;
                 }
@@ -134,7 +142,7 @@ impl Follower {
 
     /// A snapshot from a cache or another node may be older than what is waited for: then it is not taken.
     fn take_snapshot(&mut self, head: Head, statuses: Statuses) -> Need {
-        let Some((reach, buffer)) = self.waiting.take() else {
+        let Some(Waiting { reach, frames }) = self.waiting.take() else {
             if self.track.as_ref().is_none_or(|track| track.place(head.at) != Step::Known) {
                 self.track = Some(Track::new(head, statuses));
             }
@@ -146,12 +154,12 @@ impl Follower {
             head.at.epoch > reach.epoch && head.at.is_of_relay() && reach.is_of_relay()
         };
         if !reached {
-            self.waiting = Some((reach, buffer));
+            self.waiting = Some(Waiting { reach, frames });
             return Need::Snapshot;
         }
         self.track = Some(Track::new(head, statuses));
         // If one of these does not follow, the snapshot is waited for again, and the rest is kept.
-        buffer
+        frames
             .into_iter()
             .map(|(head, changes)| self.take(Frame::Delta { head, changes }))
             .last()
@@ -162,8 +170,8 @@ impl Follower {
         if self.needs_snapshot() { Need::Snapshot } else { Need::Nothing }
     }
 
-    fn wait(&mut self, reach: Position, buffer: Vec<(Head, Vec<Change>)>) -> Need {
-        self.waiting = Some((reach, buffer));
+    fn wait(&mut self, reach: Position, frames: Vec<(Head, Vec<Change>)>) -> Need {
+        self.waiting = Some(Waiting { reach, frames });
         Need::Snapshot
     }
 }

@@ -57,7 +57,7 @@ pub enum Lost {
 #[derive(Clone)]
 pub enum Feed {
     InProcess(Arc<pipe::Pipe>),
-    Nats(nats::Nats),
+    Nats(Box<nats::Nats>),
 }
 
 impl Feed {
@@ -65,7 +65,7 @@ impl Feed {
     pub async fn open(config: &Config) -> anyhow::Result<Self> {
         Ok(match config.nats.url.as_str() {
             "" => Self::InProcess(Arc::default()),
-            _ => Self::Nats(nats::Nats::open(&config.nats).await?),
+            _ => Self::Nats(Box::new(nats::Nats::open(&config.nats).await?)),
         })
     }
 
