@@ -158,10 +158,11 @@ create table webhook_event (
     raw         bytea not null,
     header      text not null,
     received_at timestamptz not null,
+    next_try_at timestamptz not null,        -- what is about nothing of ours (yet) is tried again
     done_at     timestamptz,
     outcome     text
 );
-create index webhook_event_open on webhook_event (received_at) where done_at is null;
+create index webhook_event_open on webhook_event (next_try_at) where done_at is null;
 
 create table refund (
     id           uuid primary key,

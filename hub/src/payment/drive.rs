@@ -15,7 +15,8 @@ use super::{
     provider::{
         Answer, Call, Client, IntentStatus, NewIntent, Op, Outcome, Page, PaymentIntent, Refund, RefundStatus, money,
     },
-    record::{self, Details, Flow, Row, Written},
+    record::{self, Row, Written},
+    transition::{self, Details, Flow},
 };
 use crate::{
     checkout::{self, ConfirmError, Tendered},
@@ -37,7 +38,7 @@ pub async fn drive(payments: &Payments, client: &Client, pool: &PgPool, id: Uuid
             Step::Send => one.send().await?,
             Step::Look => one.look().await?,
             Step::LookForRefunds => one.look_for_refunds().await?,
-            Step::Conclude(seen) => record::settle(pool, &row, seen, Details::default(), None).await?,
+            Step::Conclude(seen) => transition::settle(pool, &row, seen, Details::default(), None).await?,
             Step::Decide => one.decide().await?,
             Step::Rest => one.rest().await?,
         };
@@ -62,10 +63,10 @@ impl One<'_> {
         let call = self.compose(op).await?;
         if op == Op::Confirm {
             let details = Details { call: Some(call), ..Details::default() };
-            return Ok(record::settle(self.pool, row, Seen::Confirming, details, None).await?);
+            return Ok(transition::settle(self.pool, row, Seen::Confirming, details, None).await?);
         }
         let mut tx = self.pool.begin().await?;
-        let fresh = record::lock(&mut tx, row).await?;
+        let fresh = transition::lock(&mut tx, row).await?;
         if fresh {
             let now = clock::now(&mut tx).await?;
             let refund_id = row.refund.as_ref().map(|r| r.id).filter(|_| op == Op::Refund);
@@ -113,7 +114,7 @@ impl One<'_> {
         };
         details.wait = retry_after(&answer);
         let written = written(call.id, state, &answer);
-        Ok(record::settle(self.pool, row, seen, details, Some(written)).await?)
+        Ok(transition::settle(self.pool, row, seen, details, Some(written)).await?)
     }
 
     fn judge(&self, op: Op, answer: &Answer) -> (Seen, Details, CallState) {
@@ -187,7 +188,7 @@ impl One<'_> {
         let written = written(call_id, state, &answer);
         let Some(intent) = intent else {
             let details = Details { wait: retry_after(&answer), ..Details::default() };
-            return Ok(record::settle(self.pool, row, Seen::Doubt, details, Some(written)).await?);
+            return Ok(transition::settle(self.pool, row, Seen::Doubt, details, Some(written)).await?);
         };
         if row.state.is_decided() {
             return self.tidy(&intent, written).await;
@@ -197,7 +198,7 @@ impl One<'_> {
         if key == Key::Next {
             details.call = Some(self.compose(row.state.op()).await?);
         }
-        Ok(record::settle(self.pool, row, seen, details, Some(written)).await?)
+        Ok(transition::settle(self.pool, row, seen, details, Some(written)).await?)
     }
 
     /// The attempt is decided. Whatever the provider still has of it is let go; money that came late goes back.
@@ -206,36 +207,36 @@ impl One<'_> {
         let details = self.details(intent);
         let order_is_due = row.state == State::CaptureFailed;
         if intent.status == IntentStatus::Succeeded && order_is_due && self.may_heal().await? {
-            return Ok(record::settle(self.pool, row, Seen::Captured, details, Some(written)).await?);
+            return Ok(transition::settle(self.pool, row, Seen::Captured, details, Some(written)).await?);
         }
-        record::settle(self.pool, row, Seen::Doubt, Details::default(), Some(written)).await?;
+        transition::settle(self.pool, row, Seen::Doubt, Details::default(), Some(written)).await?;
         let tries_left = record::calls(self.pool, row.id, Op::Cancel).await? < TIDY_CALLS_MAX;
         let cancel = self.compose(Op::Cancel).await?;
         let mut tx = self.pool.begin().await?;
-        if !record::lock(&mut tx, row).await? {
+        if !transition::lock(&mut tx, row).await? {
             return Ok(Flow::Stop);
         }
         let now = clock::now(&mut tx).await?;
         let mut flow = Flow::Stop;
         match intent.status {
-            IntentStatus::Canceled => record::pause(&mut tx, row, None, false).await?,
+            IntentStatus::Canceled => transition::pause(&mut tx, row, None, false).await?,
             IntentStatus::Succeeded if !record::has_refund(&mut tx, row.id).await? => {
                 tracing::error!(attempt.id = %row.id, "money was taken by an attempt that was decided; it goes back");
                 let amount = details.captured_minor.unwrap_or(row.amount_minor);
                 record::new_refund(&mut tx, row, amount, "captured_after_decision", now).await?;
                 flow = Flow::On;
             }
-            IntentStatus::Succeeded => record::pause(&mut tx, row, None, false).await?,
+            IntentStatus::Succeeded => transition::pause(&mut tx, row, None, false).await?,
             IntentStatus::Processing | IntentStatus::Other(_) => {
-                record::pause(&mut tx, row, Some(TimeDelta::seconds(30)), true).await?;
+                transition::pause(&mut tx, row, Some(TimeDelta::seconds(30)), true).await?;
             }
             _ if tries_left => {
                 record::write_call(&mut tx, row.id, None, &cancel, now).await?;
-                record::pause(&mut tx, row, Some(TimeDelta::seconds(30)), true).await?;
+                transition::pause(&mut tx, row, Some(TimeDelta::seconds(30)), true).await?;
             }
             _ => {
                 tracing::error!(attempt.id = %row.id, "an intent of a decided attempt can't be cancelled");
-                record::pause(&mut tx, row, None, false).await?;
+                transition::pause(&mut tx, row, None, false).await?;
             }
         }
         tx.commit().await?;
@@ -287,9 +288,9 @@ impl One<'_> {
         });
         if let Some(ours) = ours {
             let (seen, details) = (refund_seen(&ours.status), refund_details(&ours));
-            return Ok(record::settle(self.pool, row, seen, details, Some(written)).await?);
+            return Ok(transition::settle(self.pool, row, seen, details, Some(written)).await?);
         }
-        let flow = record::settle(self.pool, row, Seen::Doubt, Details::default(), Some(written)).await?;
+        let flow = transition::settle(self.pool, row, Seen::Doubt, Details::default(), Some(written)).await?;
         // Read to its end, and it is not there: the old key is as good as new.
         let absent = page.is_some_and(|page| !page.has_more) && row.state == State::RefundPending;
         if let Some(call) = row.call.as_ref().filter(|_| absent) {
@@ -306,7 +307,7 @@ impl One<'_> {
             sqlx::query!(r#"select state, cancel_requested from "order" where id = $1 for update"#, row.order_id)
                 .fetch_one(&mut *tx)
                 .await?;
-        if !record::lock(&mut tx, row).await? {
+        if !transition::lock(&mut tx, row).await? {
             return Ok(Flow::Stop);
         }
         let seen = if order.cancel_requested {
@@ -330,7 +331,7 @@ impl One<'_> {
             }
         };
         let to = machine::next(row.state, seen).ok_or_else(|| anyhow::anyhow!("{seen:?} has no place"))?;
-        let flow = record::apply(&mut tx, row, seen, to, Details::default()).await?;
+        let flow = transition::apply(&mut tx, row, seen, to, Details::default()).await?;
         tx.commit().await?;
         Ok(flow)
     }
@@ -352,8 +353,8 @@ impl One<'_> {
 
     async fn rest(&self) -> anyhow::Result<Flow> {
         let mut tx = self.pool.begin().await?;
-        if record::lock(&mut tx, self.row).await? {
-            record::pause(&mut tx, self.row, None, false).await?;
+        if transition::lock(&mut tx, self.row).await? {
+            transition::pause(&mut tx, self.row, None, false).await?;
         }
         tx.commit().await?;
         Ok(Flow::Stop)

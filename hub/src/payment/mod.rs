@@ -1,7 +1,7 @@
 //! Paying by card: authorise, then sell, then take the money.
 //!
-//! Read [`machine`] for what may follow what, [`drive`] for how one attempt gets there, [`record`]
-//! for what is written on the way. Webhooks are hints; [`provider`] is asked.
+//! Read [`machine`] for what may follow what, [`drive`] for how one attempt gets there, [`transition`]
+//! for all that changes on the way. Webhooks are hints; [`provider`] is asked.
 //!
 //! Invariants
 //! - A timeout is not a decline: what is not known is asked for, and nothing new begins meanwhile.
@@ -11,7 +11,8 @@
 pub mod provider; // our client of the provider's wire
 pub mod machine; // the states of an attempt, as a table
 pub mod attempt; // as its buyer begins, follows and gives it up
-mod record; // what is read and written of an attempt
+mod record; // its rows, as they are read and written
+mod transition; // what changes when it moves on
 mod drive; // one attempt, as far as it goes
 mod worker; // many of them
 mod due; // orders whose money failed after the sale

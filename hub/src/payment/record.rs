@@ -1,9 +1,8 @@
-//! What is read and written of an attempt: its row, its calls, and everything that a transition changes with it.
+//! An attempt's rows: itself, its calls, its refunds, as they are read and written down.
 //!
 //! Invariants
-//! - A transition names the version that it believes in; a stale one changes nothing.
-//! - What ends an attempt gives its hold back in the same transaction; what captures it makes the tickets valid in it.
-//! - Locks in order: the event, the order, the attempt, the hold.
+//! - A call is written down before it is made; a crash after it was noted as sent is a doubt.
+//! - What goes back can't be more than came (`attempt_refund_within_capture`).
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
@@ -11,20 +10,10 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::{
-    gate,
-    machine::{self, CallFacts, CallState, Facts, Seen, State},
+    machine::{self, CallFacts, CallState, Facts, State},
     provider::{Call, Op},
 };
-use crate::{
-    clock,
-    db::{self, Tx},
-    ticket,
-};
-
-/// How long a buyer may pay again after a capture failed.
-const PAYMENT_DUE: TimeDelta = TimeDelta::minutes(30);
-/// How often a challenge is asked about if nobody tells.
-const CHALLENGE_LOOK: TimeDelta = TimeDelta::seconds(15);
+use crate::db::Tx;
 
 /// An attempt with what decides about it.
 #[derive(Debug, Clone)]
@@ -80,11 +69,11 @@ impl Row {
         }
     }
 
-    fn has_stray_refund(&self) -> bool {
+    pub fn has_stray_refund(&self) -> bool {
         self.refund.is_some() && self.state.is_decided()
     }
 
-    fn patience(&self) -> TimeDelta {
+    pub fn patience(&self) -> TimeDelta {
         machine::patience(self.tries, self.unknown_since.map_or(TimeDelta::zero(), |since| self.now - since))
     }
 }
@@ -174,14 +163,6 @@ pub async fn calls(pool: &PgPool, id: Uuid, op: Op) -> sqlx::Result<i32> {
     .await
 }
 
-/// Whether the worker goes on with this attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flow {
-    On,
-    /// Later, at the time that was written down, or not at all.
-    Stop,
-}
-
 /// How a call went, as it is written down.
 #[derive(Debug)]
 pub struct Written {
@@ -191,240 +172,6 @@ pub struct Written {
     pub body: Option<Value>,
     pub request_id: Option<String>,
     pub replayed: bool,
-}
-
-/// What an observation brings along.
-#[derive(Debug, Default)]
-pub struct Details {
-    pub pi_id: Option<String>,
-    pub action_url: Option<String>,
-    pub decline_code: Option<String>,
-    pub authorised_minor: Option<i64>,
-    pub captured_minor: Option<i64>,
-    /// The provider's id of a refund.
-    pub refund_id: Option<String>,
-    /// A call that goes with the transition: a new one, or (none given) the same once more.
-    pub call: Option<Call>,
-    /// Not before then, whatever the schedule of looks says.
-    pub wait: Option<TimeDelta>,
-}
-
-/// Writes down what was learnt: the call's answer, and the transition that follows, if one does.
-pub async fn settle(
-    pool: &PgPool,
-    row: &Row,
-    seen: Seen,
-    details: Details,
-    written: Option<Written>,
-) -> sqlx::Result<Flow> {
-    let to = machine::next(row.state, seen);
-    let mut tx = match to {
-        Some(to) if touches_hold(to) => db::event_tx(pool, row.event_id).await?,
-        _ => pool.begin().await?,
-    };
-    if to.is_some_and(touches_order) {
-        sqlx::query!(r#"select id from "order" where id = $1 for update"#, row.order_id).fetch_one(&mut *tx).await?;
-    }
-    let fresh = lock(&mut tx, row).await?;
-    if let Some(written) = &written {
-        write_answer(&mut tx, written).await?;
-    }
-    let flow = match to {
-        _ if !fresh => Flow::Stop, // somebody else was faster; the answer is kept all the same
-        Some(to) => apply(&mut tx, row, seen, to, details).await?,
-        None => {
-            if let Some(refund) = row.refund.as_ref().filter(|_| row.has_stray_refund()) {
-                stray_refund(&mut tx, row, refund.id, seen, &details).await?;
-            }
-            let wait = match row.state {
-                _ if row.state.is_decided() && seen == Seen::Cancelled => None, // tidied up
-                State::ActionRequired => Some(challenge_wait(row, row.now)),
-                _ => Some(details.wait.unwrap_or_default().max(row.patience())),
-            };
-            pause(&mut tx, row, wait, row.state != State::ActionRequired).await?;
-            Flow::Stop
-        }
-    };
-    tx.commit().await?;
-    Ok(flow)
-}
-
-/// Locks the attempt. False: it is no longer the one that was read.
-pub async fn lock(tx: &mut Tx, row: &Row) -> sqlx::Result<bool> {
-    let version = sqlx::query_scalar!("select version from attempt where id = $1 for update", row.id)
-        .fetch_one(&mut **tx)
-        .await?;
-    Ok(version == row.version)
-}
-
-fn touches_hold(to: State) -> bool {
-    matches!(to, State::Declined | State::Voided | State::RefundPending | State::Refunded)
-}
-
-fn touches_order(to: State) -> bool {
-    touches_hold(to) || matches!(to, State::CaptureFailed | State::Captured)
-}
-
-/// The attempt moves on, and all that hangs on it. Its row is locked, and is the one that was read.
-pub async fn apply(tx: &mut Tx, row: &Row, seen: Seen, to: State, details: Details) -> sqlx::Result<Flow> {
-    let now = clock::now(tx).await?;
-    let doubt = matches!(to, State::AuthUnknown | State::CaptureUnknown | State::VoidUnknown | State::RefundAccepted);
-    // One doubt goes on while an operation is asked for again.
-    let same_doubt = to.op() == row.state.op() && !matches!(to, State::ActionRequired | State::Authorised);
-    let (tries, unknown_since) = match (doubt, same_doubt) {
-        (true, true) => (row.tries + 1, Some(row.unknown_since.unwrap_or(now))),
-        (true, false) => (1, Some(now)),
-        (false, true) => (row.tries, row.unknown_since),
-        (false, false) => (0, None),
-    };
-    let pace = match to {
-        State::Captured | State::Refunded | State::RefundFailed => Pace::Rest,
-        State::Voided if seen == Seen::Cancelled || row.pi_id.is_none() => Pace::Rest,
-        State::ActionRequired => Pace::Wait(challenge_wait(row, now)),
-        _ if doubt => {
-            let patience = machine::patience(tries - 1, unknown_since.map_or(TimeDelta::zero(), |s| now - s));
-            Pace::Wait(patience.max(details.wait.unwrap_or_default()))
-        }
-        _ => Pace::On,
-    };
-    let next_run_at = match pace {
-        Pace::On => Some(now),
-        Pace::Wait(wait) => Some(now + jitter(wait)),
-        Pace::Rest => None,
-    };
-    sqlx::query!(
-        "update attempt set state = $2, version = version + 1, updated_at = $3::timestamptz, tries = $4, unknown_since = $5,
-                pi_id = coalesce($6, pi_id), action_url = $7, decline_code = coalesce($8, decline_code),
-                outcome = coalesce($9, outcome), authorised_minor = coalesce($10, authorised_minor),
-                captured_minor = greatest(captured_minor, coalesce($11::bigint, 0)),
-                next_run_at = case when pokes = $12 then $13::timestamptz else $3 end, leased_until = case when $14 then leased_until end
-         where id = $1",
-        row.id,
-        to.name(),
-        now,
-        tries,
-        unknown_since,
-        details.pi_id,
-        details.action_url,
-        details.decline_code,
-        outcome(seen, to),
-        details.authorised_minor,
-        details.captured_minor,
-        row.pokes,
-        next_run_at,
-        pace == Pace::On,
-    )
-    .execute(&mut **tx)
-    .await?;
-    match &details.call {
-        Some(call) => write_call(tx, row.id, None, call, now).await?,
-        None if matches!(to, State::Confirming | State::CapturePending | State::VoidPending) => {
-            // The same bytes once more. (After the sale, or a decision to void, there is none yet.)
-            if let Some(call) = row.call.as_ref().filter(|_| to.op() == row.state.op()) {
-                sqlx::query!("update provider_call set state = 'prepared' where id = $1", call.id)
-                    .execute(&mut **tx)
-                    .await?;
-            }
-        }
-        None => {}
-    }
-    consequences(tx, row, seen, to, &details, now).await?;
-    tracing::debug!(attempt.id = %row.id, from = row.state.name(), to = to.name(), "an attempt moved on");
-    Ok(if pace == Pace::On { Flow::On } else { Flow::Stop })
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Pace {
-    On,
-    Wait(TimeDelta),
-    /// Until there is news.
-    Rest,
-}
-
-/// Until the challenge is asked about again; not beyond the time at which it is too late.
-fn challenge_wait(row: &Row, now: DateTime<Utc>) -> TimeDelta {
-    (row.late_at - now).clamp(TimeDelta::zero(), CHALLENGE_LOOK)
-}
-
-/// A fifth more or less, so that what failed together does not come back together.
-fn jitter(wait: TimeDelta) -> TimeDelta {
-    let factor = rand::random_range(0.8..1.2);
-    TimeDelta::milliseconds((wait.num_milliseconds() as f64 * factor) as i64)
-}
-
-/// What else is true once the attempt is there.
-async fn consequences(
-    tx: &mut Tx,
-    row: &Row,
-    seen: Seen,
-    to: State,
-    details: &Details,
-    now: DateTime<Utc>,
-) -> sqlx::Result<()> {
-    if seen == Seen::WrongAmount {
-        gate::close(tx, "wrong_amount", &format!("attempt {}", row.id), now).await?;
-    }
-    match to {
-        State::Declined | State::Voided => give_back(tx, row, now).await?,
-        State::RefundPending => {
-            give_back(tx, row, now).await?;
-            let amount = details.captured_minor.unwrap_or(row.amount_minor);
-            new_refund(tx, row, amount, "captured_without_order", now).await?;
-        }
-        State::RefundAccepted | State::Refunded | State::RefundFailed => {
-            if let Some(refund) = &row.refund {
-                update_refund(tx, refund.id, to_refund_state(to), details.refund_id.as_deref()).await?;
-            }
-            if to == State::RefundFailed {
-                gate::close(tx, "refund_failed", &format!("attempt {}", row.id), now).await?;
-            }
-        }
-        State::Captured => {
-            ticket::make_valid(tx, row.order_id).await?;
-            if row.state == State::CaptureFailed {
-                sqlx::query!(
-                    r#"update "order" set state = 'confirmed', payment_due_until = null
-                       where id = $1 and state = 'payment_due'"#,
-                    row.order_id
-                )
-                .execute(&mut **tx)
-                .await?;
-            }
-        }
-        State::CaptureFailed => {
-            tracing::error!(attempt.id = %row.id, order.id = %row.order_id, "seats were sold and the money can't be had");
-            sqlx::query!(
-                r#"update "order" set state = 'payment_due', payment_due_until = $2 where id = $1 and state = 'confirmed'"#,
-                row.order_id,
-                now + PAYMENT_DUE
-            )
-            .execute(&mut **tx)
-            .await?;
-        }
-        _ => {}
-    }
-    Ok(())
-}
-
-/// The hold is its buyer's again, for as long as it lasts; an order that nothing can come of is closed.
-async fn give_back(tx: &mut Tx, row: &Row, now: DateTime<Utc>) -> sqlx::Result<()> {
-    sqlx::query!(
-        "update hold set attempt_id = null, version = version + 1 where id = $1 and attempt_id = $2",
-        row.hold_id,
-        row.id
-    )
-    .execute(&mut **tx)
-    .await?;
-    sqlx::query!(
-        r#"update "order" o set state = 'cancelled' where o.id = $1 and o.state = 'open'
-           and (o.cancel_requested
-                or exists (select from hold h where h.id = o.hold_id and (h.state <> 'live' or h.held_until <= $2)))"#,
-        row.order_id,
-        now
-    )
-    .execute(&mut **tx)
-    .await?;
-    Ok(())
 }
 
 /// Writes down that `amount_minor` is to go back. `attempt_refund_within_capture` says that it can't be more than came.
@@ -455,69 +202,12 @@ pub async fn new_refund(
     Ok(())
 }
 
-fn to_refund_state(to: State) -> &'static str {
-    match to {
-        State::RefundAccepted => "accepted",
-        State::Refunded => "succeeded",
-        _ => "failed",
-    }
-}
-
-/// A refund of a decided attempt has a life of its own: the attempt's state says what it said.
-async fn stray_refund(tx: &mut Tx, row: &Row, id: Uuid, seen: Seen, details: &Details) -> sqlx::Result<()> {
-    let state = match seen {
-        Seen::RefundAccepted => "accepted",
-        Seen::RefundDone => "succeeded",
-        Seen::RefundFailed => "failed",
-        _ => return Ok(()),
-    };
-    if state == "failed" {
-        tracing::error!(attempt.id = %row.id, "money that belongs to a buyer could not be given back");
-    }
-    update_refund(tx, id, state, details.refund_id.as_deref()).await
-}
-
-async fn update_refund(tx: &mut Tx, id: Uuid, state: &str, provider_id: Option<&str>) -> sqlx::Result<()> {
+pub async fn update_refund(tx: &mut Tx, id: Uuid, state: &str, provider_id: Option<&str>) -> sqlx::Result<()> {
     sqlx::query!(
         "update refund set state = $2, provider_id = coalesce($3, provider_id) where id = $1",
         id,
         state,
         provider_id
-    )
-    .execute(&mut **tx)
-    .await?;
-    Ok(())
-}
-
-/// The stable code that tells the buyer why.
-fn outcome(seen: Seen, to: State) -> Option<&'static str> {
-    match (seen, to) {
-        (Seen::Declined, _) => Some("declined"),
-        (Seen::OutOfTime | Seen::NotSold, _) => Some("hold_ended"),
-        (Seen::Abandoned, _) => Some("cancelled"),
-        (Seen::WrongAmount, _) => Some("wrong_amount"),
-        (_, State::CaptureFailed) => Some("capture_failed"),
-        (Seen::Refused, _) => Some("refused"),
-        (_, State::RefundPending) => Some("refunding"),
-        (_, State::Refunded) => Some("refunded"),
-        _ => None,
-    }
-}
-
-/// Nothing changes but when it is looked at again; None: not before there is news.
-pub async fn pause(tx: &mut Tx, row: &Row, wait: Option<TimeDelta>, doubt: bool) -> sqlx::Result<()> {
-    let now = clock::now(tx).await?;
-    sqlx::query!(
-        "update attempt set leased_until = null, updated_at = $2::timestamptz,
-                next_run_at = case when pokes = $3 then $4::timestamptz else $2 end,
-                tries = case when $5 then tries + 1 else tries end,
-                unknown_since = case when $5 then coalesce(unknown_since, $2) else unknown_since end
-         where id = $1",
-        row.id,
-        now,
-        row.pokes,
-        wait.map(|wait| now + jitter(wait)),
-        doubt,
     )
     .execute(&mut **tx)
     .await?;
@@ -554,7 +244,8 @@ pub async fn note_sent(pool: &PgPool, attempt_id: Uuid, call_id: i64, lease: Tim
     let (lease, sent) = (lease.num_milliseconds() as f64 / 1000.0, "sent");
     sqlx::query!(
         "with renewed as (
-             update attempt set leased_until = db_clock() + make_interval(secs => $3) where id = $2
+             update attempt set leased_until = db_clock() + make_interval(secs => $3)
+             where id = $2 and leased_until is not null
          )
          update provider_call set state = $4, sends = sends + 1, sent_at = db_clock() where id = $1",
         call_id,
@@ -572,7 +263,8 @@ pub async fn note_read(pool: &PgPool, attempt_id: Uuid, call: &Call, lease: Time
     let lease = lease.num_milliseconds() as f64 / 1000.0;
     sqlx::query_scalar!(
         "with renewed as (
-             update attempt set leased_until = db_clock() + make_interval(secs => $5) where id = $1
+             update attempt set leased_until = db_clock() + make_interval(secs => $5)
+             where id = $1 and leased_until is not null
          )
          insert into provider_call (attempt_id, op, path, body, state, sends, sent_at, created_at)
          values ($1, $2, $3, $4, 'sent', 1, db_clock(), db_clock()) returning id",
@@ -586,7 +278,7 @@ pub async fn note_read(pool: &PgPool, attempt_id: Uuid, call: &Call, lease: Time
     .await
 }
 
-async fn write_answer(tx: &mut Tx, written: &Written) -> sqlx::Result<()> {
+pub async fn write_answer(tx: &mut Tx, written: &Written) -> sqlx::Result<()> {
     let state = match written.state {
         CallState::Prepared => "prepared",
         CallState::Sent => "sent",

@@ -15,6 +15,7 @@ use crate::{config::Secret, db};
 
 /// For so long an unknown object may still turn out to be ours.
 const ORPHAN_AFTER: TimeDelta = TimeDelta::minutes(10);
+const TRY_AGAIN: TimeDelta = TimeDelta::seconds(5);
 const EVENTS_MAX: i64 = 200;
 /// Ids of events and objects are short; anything longer is not the provider's.
 const ID_MAX: usize = 255;
@@ -51,8 +52,8 @@ pub async fn accept(
     let (pool, header) = (pool.clone(), header.to_owned());
     db::write(async move {
         sqlx::query!(
-            "insert into webhook_event (event_id, type, object_id, livemode, raw, header, received_at, done_at, outcome)
-             select $1, $2, $3, $4, $5, $6, now, case when $7::text is not null then now end, $7 from db_clock() as now
+            "insert into webhook_event (event_id, type, object_id, livemode, raw, header, received_at, next_try_at, done_at, outcome)
+             select $1, $2, $3, $4, $5, $6, now, now, case when $7::text is not null then now end, $7 from db_clock() as now
              on conflict (event_id) do nothing",
             event_id,
             kind,
@@ -86,7 +87,7 @@ fn attempt_of(raw: &[u8]) -> Option<Uuid> {
 pub async fn apply(pool: &PgPool) -> sqlx::Result<usize> {
     let open = sqlx::query!(
         r#"select event_id, object_id, raw, received_at, db_clock() as "now!" from webhook_event
-           where done_at is null order by received_at limit $1"#,
+           where done_at is null and next_try_at <= (select db_clock()) order by next_try_at limit $1"#,
         EVENTS_MAX
     )
     .fetch_all(pool)
@@ -97,7 +98,10 @@ pub async fn apply(pool: &PgPool) -> sqlx::Result<usize> {
         let outcome = match found {
             true => "applied",
             false if event.object_id.is_none() => "not_about_a_payment",
-            false if event.now - event.received_at < ORPHAN_AFTER => continue,
+            false if event.now - event.received_at < ORPHAN_AFTER => {
+                try_again(pool, &event.event_id, event.now + TRY_AGAIN).await?;
+                continue;
+            }
             false => {
                 let object = event.object_id.as_deref();
                 tracing::error!(
@@ -126,6 +130,11 @@ async fn poke(pool: &PgPool, pi_id: Option<&str>, attempt_id: Option<Uuid>) -> s
     .execute(pool)
     .await?;
     Ok(poked.rows_affected() > 0)
+}
+
+async fn try_again(pool: &PgPool, event_id: &str, at: DateTime<Utc>) -> sqlx::Result<()> {
+    sqlx::query!("update webhook_event set next_try_at = $2 where event_id = $1", event_id, at).execute(pool).await?;
+    Ok(())
 }
 
 async fn finish(pool: &PgPool, event_id: &str, outcome: &str, now: DateTime<Utc>) -> sqlx::Result<()> {

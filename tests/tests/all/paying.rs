@@ -98,6 +98,19 @@ async fn a_declined_card_leaves_the_seats_and_another_card_pays() {
 }
 
 #[tokio::test]
+async fn a_card_that_nobody_knows_is_refused_and_another_pays() {
+    let scene = Scene::open(Rows::new(4, 10)).await;
+    let fan = scene.fan().await;
+    let open = order(&fan, scene.event, &[1]).await;
+    fan.pay(&open, &key(), "pm_nobody").await.ok();
+    let refused = until(&fan, &open, &["declined"]).await;
+    assert_eq!(refused["attempt"]["outcome"], "refused");
+    fan.pay(&open, &key(), CARD).await.ok();
+    until(&fan, &open, &["captured"]).await;
+    scene.close().await;
+}
+
+#[tokio::test]
 async fn a_challenge_is_met_or_failed() {
     let scene = Scene::open(Rows::new(4, 10)).await;
     for (answer, state) in [("fail", "declined"), ("approve", "captured")] {

@@ -1,14 +1,16 @@
 //! The races of paying, by their number in the specification. The real client, a real socket, the real machine.
 
 use chrono::TimeDelta;
-use fullhouse::serve::Roles;
+use fullhouse::{payment::signature, serve::Roles};
 use fullhouse_tests::{
+    binary::Binary,
     clock::Clock,
     database::Database,
     eventually,
     fan::{self, Fan},
     hub::Hub,
     provider::{CARD, CHALLENGED, Provider, key, order, until, until_in_time},
+    proxy::Proxy,
     rows::Rows,
 };
 use serde_json::{Value, json};
@@ -136,6 +138,86 @@ async fn race_06_the_webhook_is_faster_than_the_answer() {
     race.until("captured").await;
     assert_eq!(race.calls("capture").await.len(), 1);
     race.over().await;
+}
+
+#[tokio::test]
+async fn race_07_a_webhook_about_an_intent_that_nobody_knows_yet() {
+    let race = Race::ready().await;
+    // The create's webhook arrives while its answer is lost: our row has no intent yet.
+    race.provider
+        .rules(json!([{ "match": { "op": "create", "first": 1 },
+            "effect": { "network": "timeout_after", "webhook": { "before_response": true } } }]))
+        .await;
+    race.pay().await;
+    race.until("captured").await;
+    assert_eq!(race.provider.ledger().await.intents().len(), 1, "the same intent, by its key");
+    race.over().await;
+}
+
+#[tokio::test]
+async fn race_09_the_database_is_down_when_a_webhook_arrives() {
+    let (database, _clock) = Database::with_clock().await;
+    let proxy = Proxy::start().await;
+    let provider = Provider::start().await;
+    let mut config = database.config_through(&proxy);
+    config.database.acquire_timeout_ms = 300;
+    provider.configure(&mut config);
+    let hub = Hub::start(config).await;
+    let body = json!({ "id": "evt_1", "type": "payment_intent.succeeded", "livemode": false,
+        "data": { "object": { "object": "payment_intent", "id": "pi_1" } } })
+    .to_string();
+    let url = format!("{}/api/webhooks/payments", hub.url());
+    let deliver = async || {
+        let header = signature::sign(provider.secrets(), chrono::Utc::now().timestamp(), body.as_bytes());
+        let request = reqwest::Client::new().post(&url).header("stripe-signature", header).body(body.clone());
+        request.send().await.expect("the hub answers").status().as_u16()
+    };
+    proxy.cut();
+    assert!(deliver().await >= 500, "so that it comes again");
+    proxy.mend();
+    eventually("the next delivery is stored", || async { (deliver().await == 200).then_some(()) }).await;
+    let stored: i64 = sqlx::query_scalar("select count(*) from webhook_event")
+        .fetch_one(database.pool())
+        .await
+        .expect("the test's database answers");
+    assert_eq!(stored, 1);
+    hub.stop().await;
+    database.finish().await;
+}
+
+/// `kill -9` while a call is on its way to the provider; another hub takes the attempt up.
+async fn killed_during(op: &str) {
+    let database = Database::new().await;
+    let event = Rows::new(2, 10).open(database.pool()).await;
+    let provider = Provider::start().await;
+    let mut config = database.config().await;
+    provider.configure(&mut config);
+    config.payment.lease_s = 1;
+    let more = [
+        ("FULLHOUSE__PAYMENT__PUBLISHABLE_KEY", config.payment.publishable_key.as_str()),
+        ("FULLHOUSE__PAYMENT__LEASE_S", "1"),
+    ];
+    let binary = Binary::serve(&config, &more).await;
+    provider.first(op, json!({ "latency": { "kind": "fixed", "ms": 1_000 } })).await;
+    let fan = fan::many(&database, binary.url(), 1).await.remove(0);
+    let open = order(&fan, event, &[1, 2]).await;
+    fan.pay(&open, &key(), CARD).await.ok();
+    provider.until_asked(op).await;
+    binary.kill().await;
+    let hub = Hub::start(config).await;
+    until(&fan.at(&hub.url()), &open, &["captured"]).await;
+    let ledger = provider.ledger().await;
+    assert_eq!(ledger.confirms(), 1, "{op}");
+    ledger.agrees_with(&database).await;
+    hub.stop().await;
+    database.finish().await;
+}
+
+#[tokio::test]
+async fn race_11_a_crash_after_the_call_was_sent() {
+    for op in ["create", "confirm", "capture"] {
+        killed_during(op).await;
+    }
 }
 
 /// Writes down what a worker would have written, had it lived a moment longer: authorised, and nothing after.
@@ -334,6 +416,23 @@ async fn race_23_the_customer_cancels_while_the_bank_is_asked() {
     assert_eq!((&voided["state"], &voided["attempt"]["outcome"]), (&json!("cancelled"), &json!("cancelled")));
     let hold = race.fan.my_hold(race.event).await.ok()["hold"].clone();
     assert_eq!((&hold["seats"], &hold["frozen"]), (&json!([1, 2]), &json!(false)), "the seats are still theirs");
+    race.over().await;
+}
+
+#[tokio::test]
+async fn race_25_the_bank_does_not_know_for_long() {
+    let race = Race::ready().await;
+    race.provider.first("confirm", json!({ "outcome": { "kind": "processing", "ms": 3_600_000 } })).await;
+    race.pay().await;
+    let unknown = until(&race.fan, &race.order, &["auth_unknown"]).await;
+    assert_eq!(unknown["attempt"]["phase"], "asking_bank");
+    race.clock.advance(TimeDelta::minutes(9)).await;
+    // The seats came back on time, whatever the bank does.
+    let other = fan::many(&race.database, &race.hub.url(), 1).await.remove(0);
+    other.hold(race.event, &[1, 2]).await.ok();
+    assert_eq!(race.fan.pay(&race.order, &key(), CARD).await.code(), "attempt_live");
+    race.provider.advance(TimeDelta::hours(1)).await;
+    race.until("voided").await;
     race.over().await;
 }
 
