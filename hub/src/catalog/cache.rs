@@ -20,7 +20,8 @@ use tokio::sync::Mutex;
 
 use super::{
     geometry::gzip,
-    listing::{self, EventState, Listed, PlanSeat, Sizes},
+    listing::{self, EventState, PlanSeat, Sizes},
+    search::Listed,
 };
 
 const FRESH: Duration = Duration::from_millis(1000);
@@ -37,10 +38,12 @@ const SLUGS_MAX: usize = 10_000;
 #[derive(Clone, Default)]
 pub struct EventCache(Arc<Inner>);
 
+type Pages = HashMap<(i64, Seats), Arc<Mutex<PageSlot>>>;
+
 #[derive(Default)]
 struct Inner {
     list: Mutex<ListSlot>,
-    pages: Mutex<HashMap<(i64, Seats), Arc<Mutex<PageSlot>>>>,
+    pages: Mutex<Pages>,
     drawings: Mutex<HashMap<String, Bytes>>,
     slugs: Mutex<HashMap<String, i64>>,
 }

@@ -6,106 +6,15 @@
 //!   without a price.
 //! - The plan's row is locked while the event is made: a revision can't slip in between.
 
-use chrono::{DateTime, Days, NaiveDate, NaiveDateTime, Utc};
-use serde::Deserialize;
+use chrono::{DateTime, NaiveDateTime, Utc};
 use sqlx::PgConnection;
 
-use super::{import::is_slug, text::natural};
+use super::text::natural;
 use crate::{clock, db};
 
-/// As it stands in a TOML or JSON file; see `assets/plans/events` for examples.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct EventSpec {
-    pub slug: String,
-    pub name: String,
-    #[serde(default)]
-    pub description: String,
-    #[serde(default)]
-    pub tags: Vec<String>,
-    /// Slug of the venue, and name of one of its plans.
-    pub venue: String,
-    pub plan: String,
-    /// The venue's, if left out.
-    pub time_zone: Option<String>,
-    /// Local times, such as `2027-05-01T18:30`.
-    pub doors: Option<String>,
-    pub starts: String,
-    pub on_sale: String,
-    /// When the event starts, if left out.
-    pub off_sale: Option<String>,
-    /// ISO 4217; amounts are in its minor units.
-    pub currency: String,
-    #[serde(default = "default_seat_limit")]
-    pub seat_limit: i32,
-    #[serde(default = "default_hold_ttl_s")]
-    pub hold_ttl_s: i32,
-    #[serde(default = "default_single_seat_rule")]
-    pub single_seat_rule: bool,
-    /// Refuse a selection that does not sit side by side.
-    #[serde(default)]
-    pub consecutive_rule: bool,
-    /// Seats that a hold has at least.
-    #[serde(default = "default_seats_min")]
-    pub seats_min: i32,
-    #[serde(default)]
-    pub performers: Vec<PerformerSpec>,
-    pub levels: Vec<LevelSpec>,
-    #[serde(default)]
-    pub fees: Vec<FeeSpec>,
-}
+mod spec; // what is written down
 
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PerformerSpec {
-    pub slug: String,
-    pub name: String,
-}
-
-/// A category of the plan as the event sells it.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LevelSpec {
-    pub category: String,
-    /// The category's, if left out.
-    pub name: Option<String>,
-    /// `#rrggbb`; the category's, if left out.
-    pub color: Option<String>,
-    /// In the order in which they are offered.
-    pub prices: Vec<PriceSpec>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PriceSpec {
-    pub ticket_type: String,
-    pub amount_minor: i64,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FeeSpec {
-    pub code: String,
-    /// `seat` or `order`
-    pub basis: String,
-    pub amount_minor: i64,
-}
-
-fn default_seat_limit() -> i32 {
-    6
-}
-
-fn default_hold_ttl_s() -> i32 {
-    480
-}
-
-fn default_seats_min() -> i32 {
-    1
-}
-
-fn default_single_seat_rule() -> bool {
-    true
-}
+pub use spec::{EventSpec, FeeSpec, LevelSpec, PerformerSpec, PriceSpec, with_days};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Created {
@@ -137,43 +46,6 @@ impl From<sqlx::Error> for EventError {
     }
 }
 
-impl EventSpec {
-    /// From TOML, or from JSON if the text begins like it.
-    pub fn read(text: &str) -> Result<Self, EventError> {
-        if text.trim_start().starts_with('{') {
-            return serde_json::from_str(text).map_err(|e| EventError::Unreadable(e.to_string()));
-        }
-        toml::from_str(text).map_err(|e| EventError::Unreadable(e.to_string()))
-    }
-}
-
-/// Puts days around `today` where a text says `{{day+14}}` or `{{day-1}}`: the demo's events are
-/// always about to happen. A specification that is not the demo's names its dates.
-pub fn with_days(text: &str, today: NaiveDate) -> String {
-    let mut parts = text.split("{{day");
-    let mut filled = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let placed = part.split_once("}}").and_then(|(offset, rest)| {
-            let (sign, days) = offset.split_at_checked(1)?;
-            let days = Days::new(days.parse().ok()?);
-            let day = match sign {
-                "+" => today.checked_add_days(days),
-                "-" => today.checked_sub_days(days),
-                _ => None,
-            };
-            Some(format!("{}{rest}", day?))
-        });
-        match placed {
-            Some(placed) => filled.push_str(&placed),
-            None => {
-                filled.push_str("{{day");
-                filled.push_str(part);
-            }
-        }
-    }
-    filled
-}
-
 struct Times {
     zone: String,
     doors: Option<(NaiveDateTime, DateTime<Utc>)>,
@@ -191,7 +63,7 @@ struct Stage {
 
 /// Makes an event and its seats; house seats begin blocked. The caller commits.
 pub async fn create(tx: &mut PgConnection, spec: &EventSpec) -> Result<Created, EventError> {
-    let mut faults = plain_faults(spec);
+    let mut faults = spec::plain_faults(spec);
     let stage = find_plan(tx, spec, &mut faults).await?;
     let zone = spec.time_zone.as_deref().or(stage.as_ref().map(|s| s.zone.as_str()));
     let times = zone.and_then(|zone| times(spec, zone, &mut faults));
@@ -221,72 +93,6 @@ pub async fn create(tx: &mut PgConnection, spec: &EventSpec) -> Result<Created, 
     .execute(tx)
     .await?;
     Ok(Created { id, slug: spec.slug.clone(), seats: done.rows_affected(), on_sale_at: times.on_sale.1 })
-}
-
-fn plain_faults(spec: &EventSpec) -> Vec<String> {
-    let mut faults = Vec::new();
-    let mut check = |sound: bool, message: &str| {
-        if !sound {
-            faults.push(message.to_owned());
-        }
-    };
-    check(is_slug(&spec.slug), "slug: small letters, digits and single hyphens are taken");
-    check(!spec.name.trim().is_empty() && spec.name.chars().count() <= 200, "name: 1 to 200 characters are needed");
-    check(spec.description.chars().count() <= 10_000, "description: at most 10,000 characters are taken");
-    check(spec.tags.len() <= 20, "tags: at most 20 are taken");
-    check(
-        spec.currency.len() == 3 && spec.currency.bytes().all(|b| b.is_ascii_uppercase()),
-        "currency: three capital letters are needed, such as EUR",
-    );
-    check((1..=50).contains(&spec.seat_limit), "seat_limit: from 1 to 50");
-    check((1..=spec.seat_limit.max(1)).contains(&spec.seats_min), "seats_min: from 1 to seat_limit");
-    check((1..=86_400).contains(&spec.hold_ttl_s), "hold_ttl_s: from 1 to 86400 seconds");
-    check(spec.levels.len() <= 64, "levels: at most 64 are taken");
-    let amount = |a: i64| (0..=99_999_999).contains(&a);
-    for (i, tag) in spec.tags.iter().enumerate() {
-        check(
-            !tag.trim().is_empty() && tag.chars().count() <= 50,
-            &format!("tags[{i}]: 1 to 50 characters are needed"),
-        );
-    }
-    for (i, performer) in spec.performers.iter().enumerate() {
-        check(
-            is_slug(&performer.slug),
-            &format!("performers[{i}].slug: small letters, digits and single hyphens are taken"),
-        );
-        check(!performer.name.trim().is_empty(), &format!("performers[{i}].name: a name is needed"));
-        let earlier = spec.performers[..i].iter().any(|p| p.slug == performer.slug);
-        check(!earlier, &format!("performers[{i}].slug: {:?} is listed twice", performer.slug));
-    }
-    for (i, level) in spec.levels.iter().enumerate() {
-        check(!level.prices.is_empty(), &format!("levels[{i}].prices: a level needs a price"));
-        let hex = level
-            .color
-            .as_ref()
-            .is_none_or(|c| c.len() == 7 && c.starts_with('#') && c[1..].bytes().all(|b| b.is_ascii_hexdigit()));
-        check(hex, &format!("levels[{i}].color: #rrggbb is needed"));
-        for (j, price) in level.prices.iter().enumerate() {
-            let name = &price.ticket_type;
-            let shape = name.len() <= 32
-                && name.starts_with(|c: char| c.is_ascii_lowercase())
-                && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
-            check(
-                shape,
-                &format!("levels[{i}].prices[{j}].ticket_type: a word of small letters, such as adult, is needed"),
-            );
-            check(amount(price.amount_minor), &format!("levels[{i}].prices[{j}].amount_minor: from 0 to 99999999"));
-            let earlier = level.prices[..j].iter().any(|p| p.ticket_type == *name);
-            check(!earlier, &format!("levels[{i}].prices[{j}].ticket_type: {name:?} is listed twice"));
-        }
-    }
-    for (i, fee) in spec.fees.iter().enumerate() {
-        check(["seat", "order"].contains(&fee.basis.as_str()), &format!("fees[{i}].basis: seat or order is needed"));
-        check(amount(fee.amount_minor), &format!("fees[{i}].amount_minor: from 0 to 99999999"));
-        check(!fee.code.trim().is_empty(), &format!("fees[{i}].code: a code is needed"));
-        let earlier = spec.fees[..i].iter().any(|f| f.code == fee.code);
-        check(!earlier, &format!("fees[{i}].code: {:?} is listed twice", fee.code));
-    }
-    faults
 }
 
 async fn find_plan(tx: &mut PgConnection, spec: &EventSpec, faults: &mut Vec<String>) -> sqlx::Result<Option<Stage>> {
@@ -483,19 +289,7 @@ async fn insert_prices(tx: &mut PgConnection, event_id: i64, spec: &EventSpec) -
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    const SPEC: &str = r#"
-        slug = "a-night"
-        name = "A night"
-        venue = "hall"
-        plan = "Hall"
-        starts = "2027-06-01T20:00"
-        on_sale = "2027-03-28T02:30"
-        off_sale = "2027-10-31T02:30"
-        currency = "EUR"
-        levels = [{ category = "Stalls", prices = [{ ticket_type = "adult", amount_minor = 2500 }] }]
-    "#;
+    use super::{spec::tests::SPEC, *};
 
     fn stage(categories: &[&str]) -> Stage {
         let categories = categories.iter().map(|c| ((*c).to_owned(), 3)).collect();
@@ -519,25 +313,5 @@ mod tests {
         level_faults(&spec, &stage(&["Stalls", "Box 10", "Box 2"]), &mut faults);
         let of = |name: &str| format!("levels: the category {name:?} has 3 seats and no price");
         assert_eq!(faults, [of("Box 2"), of("Box 10")]);
-    }
-
-    #[test]
-    fn faults_of_a_specification_are_told_at_once() {
-        let mut spec = EventSpec::read(SPEC).unwrap();
-        spec.slug = "A night".into();
-        spec.currency = "euro".into();
-        spec.levels[0].prices.push(PriceSpec { ticket_type: "adult".into(), amount_minor: -1 });
-        assert_eq!(plain_faults(&spec).len(), 4);
-        assert!(matches!(EventSpec::read("slug = 'x'\nsluggish = 1"), Err(EventError::Unreadable(_))));
-    }
-
-    #[test]
-    fn days_are_put_in() {
-        let today = NaiveDate::from_ymd_opt(2027, 2, 27).unwrap();
-        assert_eq!(
-            with_days("a = '{{day+2}}T10:00', b = '{{day-27}}T09:00'", today),
-            "a = '2027-03-01T10:00', b = '2027-01-31T09:00'"
-        );
-        assert_eq!(with_days("{{day}} {{day+x}} {{days", today), "{{day}} {{day+x}} {{days");
     }
 }

@@ -11,17 +11,16 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
-use flate2::Compression;
 use fullhouse_protocol::seat::Status;
 use sqlx::PgConnection;
 
 use super::geometry::{self, Drawing, Retired, Slot};
-use super::layout::{Layout, flag};
+use super::layout::Layout;
 use super::text::natural;
-use crate::{
-    clock, db,
-    outbox::{self, SeatChange},
-};
+use crate::{clock, db};
+
+mod moving; // an event moves to another revision
+mod revision; // a revision as rows
 
 /// The venue that a plan belongs to. What is given replaces what is known of it.
 #[derive(Debug, Clone, Default)]
@@ -152,11 +151,11 @@ pub async fn import(
     }
     refuse_unpriced(tx, &events, layout).await?;
 
-    let revision_id = insert_revision(tx, plan_id, &imported, &slots, &drawing).await?;
-    insert_seats(tx, revision_id, layout, &slots, &drawing).await?;
+    let revision_id = revision::insert_revision(tx, plan_id, &imported, &slots, &drawing).await?;
+    revision::insert_seats(tx, revision_id, layout, &slots, &drawing).await?;
     if let Some(previous) = &previous {
         for (event_id, slug) in events {
-            let repriced = move_event(tx, event_id, previous, revision_id, &slots, layout, now).await?;
+            let repriced = moving::move_event(tx, event_id, previous, revision_id, &slots, layout, now).await?;
             imported.events.push((slug, repriced));
         }
     }
@@ -382,246 +381,9 @@ pub fn used_categories(layout: &Layout) -> Vec<String> {
     layout.categories.iter().zip(used).filter(|(_, used)| *used).map(|(c, _)| c.name.clone()).collect()
 }
 
-async fn insert_revision(
-    tx: &mut PgConnection,
-    plan_id: i64,
-    imported: &Imported,
-    slots: &[Slot],
-    drawing: &Drawing,
-) -> sqlx::Result<i64> {
-    sqlx::query_scalar!(
-        "insert into plan_revision (plan_id, revision, hash, seat_count, focus_x, focus_y, geometry)
-         values ($1, $2, $3, $4, $5, $6, $7) returning id",
-        plan_id,
-        imported.revision,
-        imported.hash,
-        slots.len() as i32,
-        drawing.focus.0,
-        drawing.focus.1,
-        geometry::gzip(&drawing.json, Compression::best()),
-    )
-    .fetch_one(tx)
-    .await
-}
-
-/// The columns of `plan_seat`, each as an array: 200,000 rows are one statement.
-#[derive(Default)]
-struct Columns<'a> {
-    seat_no: Vec<i32>,
-    guid: Vec<&'a str>,
-    section: Vec<&'a str>,
-    row_label: Vec<&'a str>,
-    seat_label: Vec<&'a str>,
-    category: Vec<&'a str>,
-    run: Vec<i32>,
-    run_pos: Vec<i32>,
-    x: Vec<f64>,
-    y: Vec<f64>,
-    flags: Vec<i16>,
-    companion_of: Vec<Option<i32>>,
-    house: Vec<bool>,
-    retired: Vec<bool>,
-}
-
-async fn insert_seats(
-    tx: &mut PgConnection,
-    revision_id: i64,
-    layout: &Layout,
-    slots: &[Slot],
-    drawing: &Drawing,
-) -> sqlx::Result<()> {
-    let mut number_of = vec![0i32; layout.seats.len()];
-    for (seat_no, slot) in slots.iter().enumerate() {
-        if let Slot::Seat(at) = slot {
-            number_of[*at] = seat_no as i32;
-        }
-    }
-    let mut c = Columns::default();
-    let mut retired_run = geometry::runs_of(layout);
-    for (seat_no, slot) in slots.iter().enumerate() {
-        c.seat_no.push(seat_no as i32);
-        c.x.push(drawing.points[seat_no].0);
-        c.y.push(drawing.points[seat_no].1);
-        c.retired.push(matches!(slot, Slot::Retired(_)));
-        match slot {
-            Slot::Seat(at) => {
-                let seat = &layout.seats[*at];
-                c.guid.push(&seat.guid);
-                c.section.push(&layout.sections[seat.section]);
-                c.row_label.push(&layout.rows[seat.row].label);
-                c.seat_label.push(&seat.label);
-                c.category.push(&layout.categories[seat.category].name);
-                c.run.push(seat.run as i32);
-                c.run_pos.push(seat.run_pos as i32);
-                c.flags.push(seat.flags);
-                c.companion_of.push(seat.companion_of.map(|at| number_of[at]));
-                c.house.push(seat.house);
-            }
-            Slot::Retired(seat) => {
-                c.guid.push(&seat.guid);
-                c.section.push(&seat.section);
-                c.row_label.push(&seat.row_label);
-                c.seat_label.push(&seat.seat_label);
-                c.category.push(&seat.category);
-                c.run.push(retired_run as i32);
-                c.run_pos.push(0);
-                c.flags.push(flag::RETIRED);
-                c.companion_of.push(None);
-                c.house.push(false);
-                retired_run += 1;
-            }
-        }
-    }
-    let done = sqlx::query!(
-        "insert into plan_seat (plan_revision_id, seat_no, guid, section, row_label, seat_label, category,
-                                run, run_pos, x, y, flags, companion_of, house, retired)
-         select $1, * from unnest($2::int[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
-                                  $8::int[], $9::int[], $10::float8[], $11::float8[], $12::smallint[],
-                                  $13::int[], $14::bool[], $15::bool[])",
-        revision_id,
-        &c.seat_no,
-        &c.guid as &[&str],
-        &c.section as &[&str],
-        &c.row_label as &[&str],
-        &c.seat_label as &[&str],
-        &c.category as &[&str],
-        &c.run,
-        &c.run_pos,
-        &c.x,
-        &c.y,
-        &c.flags,
-        &c.companion_of as &[Option<i32>],
-        &c.house,
-        &c.retired,
-    )
-    .execute(tx)
-    .await?;
-    expect_rows(done.rows_affected(), slots.len())
-}
-
 fn expect_rows(affected: u64, expected: usize) -> sqlx::Result<()> {
     if affected == expected as u64 {
         return Ok(());
     }
     Err(sqlx::Error::Protocol(format!("{affected} rows written, {expected} expected")))
-}
-
-/// Moves an event, whose lock is held, to a revision. Returns how many seats have another price level.
-async fn move_event(
-    tx: &mut PgConnection,
-    event_id: i64,
-    previous: &Previous,
-    revision_id: i64,
-    slots: &[Slot],
-    layout: &Layout,
-    now: DateTime<Utc>,
-) -> sqlx::Result<u64> {
-    let moved = sqlx::query!(
-        "update event set plan_revision_id = $2 where id = $1 and plan_revision_id = $3",
-        event_id,
-        revision_id,
-        previous.id,
-    )
-    .execute(&mut *tx)
-    .await?;
-    expect_rows(moved.rows_affected(), 1)?;
-
-    let mut changes = Vec::new();
-    let mut record = |seat_no: i32, status: i16, version: i32| {
-        let status = Status::try_from(status).map_err(|e| sqlx::Error::Decode(Box::new(e)))?;
-        changes.push(SeatChange { seat_no, status, version, held_until: None });
-        Ok::<(), sqlx::Error>(())
-    };
-    let added = sqlx::query!(
-        "insert into event_seat (event_id, seat_no, status, level)
-         select $1, s.seat_no, case when s.house then 3 else 0 end, l.level
-           from plan_seat s join price_level l on l.event_id = $1 and l.category = s.category
-          where s.plan_revision_id = $2 and s.seat_no >= $3
-         returning seat_no, status, version",
-        event_id,
-        revision_id,
-        previous.seats.len() as i32,
-    )
-    .fetch_all(&mut *tx)
-    .await?;
-    expect_rows(added.len() as u64, slots.len() - previous.seats.len())?;
-    for row in added {
-        record(row.seat_no, row.status, row.version)?;
-    }
-
-    let retired = sqlx::query!(
-        "update event_seat set status = 3, version = version + 1, hold_id = null, held_until = null
-          where event_id = $1 and seat_no = any($2) and status in (0, 1)
-         returning seat_no, status, version",
-        event_id,
-        &vanishing(previous, slots),
-    )
-    .fetch_all(&mut *tx)
-    .await?;
-    let noted: Vec<i32> = retired.iter().map(|row| row.seat_no).collect();
-    note(tx, event_id, &noted, "block", "retired: the plan has it no more", now).await?;
-    for row in retired {
-        record(row.seat_no, row.status, row.version)?;
-    }
-
-    // What the plan took away it gives back; what staff blocked stays blocked.
-    let back: Vec<i32> = previous
-        .seats
-        .iter()
-        .zip(slots)
-        .filter(|(old, slot)| old.retired && matches!(slot, Slot::Seat(at) if !layout.seats[*at].house))
-        .map(|(old, _)| old.seat_no)
-        .collect();
-    let returned = sqlx::query!(
-        "update event_seat s set status = 0, version = version + 1
-          where event_id = $1 and seat_no = any($2) and status = 3
-            and coalesce((select n.actor = 'import' from seat_note n
-                           where n.event_id = $1 and n.seat_no = s.seat_no order by n.id desc limit 1), true)
-         returning seat_no, status, version",
-        event_id,
-        &back,
-    )
-    .fetch_all(&mut *tx)
-    .await?;
-    let noted: Vec<i32> = returned.iter().map(|row| row.seat_no).collect();
-    note(tx, event_id, &noted, "unblock", "returned: the plan has it again", now).await?;
-    for row in returned {
-        record(row.seat_no, row.status, row.version)?;
-    }
-
-    // The level is no part of what maps are sent, so it has no outbox row; a sold seat's price stands.
-    let repriced = sqlx::query!(
-        "update event_seat e set level = l.level
-           from plan_seat s join price_level l on l.event_id = $1 and l.category = s.category
-          where e.event_id = $1 and s.plan_revision_id = $2 and s.seat_no = e.seat_no
-            and not s.retired and e.level <> l.level and e.status <> 2",
-        event_id,
-        revision_id,
-    )
-    .execute(&mut *tx)
-    .await?;
-    outbox::append(tx, event_id, now, &changes).await?;
-    Ok(repriced.rows_affected())
-}
-
-async fn note(
-    tx: &mut PgConnection,
-    event_id: i64,
-    seat_nos: &[i32],
-    verb: &str,
-    reason: &str,
-    now: DateTime<Utc>,
-) -> sqlx::Result<()> {
-    let done = sqlx::query!(
-        "insert into seat_note (event_id, seat_no, verb, reason, actor, created_at)
-         select $1, seat_no, $3, $4, 'import', $5 from unnest($2::int[]) as s (seat_no)",
-        event_id,
-        seat_nos,
-        verb,
-        reason,
-        now,
-    )
-    .execute(tx)
-    .await?;
-    expect_rows(done.rows_affected(), seat_nos.len())
 }

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::catalog::{
     cache::{EventCache, Seats},
-    listing::Filter,
+    search::Filter,
 };
 
 const A_SECOND: HeaderValue = HeaderValue::from_static("public, max-age=1");

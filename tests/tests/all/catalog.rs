@@ -230,6 +230,55 @@ async fn no_import_takes_a_seat_from_its_owner() {
     database.finish().await;
 }
 
+/// Whichever comes first wins: either the import is refused and names what is held, or the seats are
+/// gone and nobody holds one.
+#[tokio::test]
+async fn an_import_that_meets_buyers_takes_nothing_from_them() {
+    let database = Database::new().await;
+    let stage = Stage { hall: Hall { rows: 2, seats_a_row: 8 }, ..Stage::default() };
+    let event = stage.open(&database).await;
+    let hub = Hub::start(database.config().await).await;
+    let pool = database.pool();
+    let whole = stage.hall.plan(stage.slug);
+    let mut half = whole.clone();
+    seats(&mut half, 0).clear();
+    let (mut refused, mut moved) = (0, 0);
+    for round in 0..12 {
+        let fans = fullhouse_tests::fan::many(&database, &hub.url(), 8).await;
+        let buying = fans.iter().enumerate().map(|(seat, fan)| async move { fan.hold(event, &[seat as i32]).await });
+        // The import comes a little later each round, in the middle of some of them.
+        let importing = async {
+            for _ in 0..round * 3 {
+                tokio::task::yield_now().await;
+            }
+            import(pool, stage.slug, &half).await
+        };
+        let (answers, imported) = tokio::join!(futures_util::future::join_all(buying), importing);
+        let held: Vec<String> =
+            (0..8).filter(|seat| answers[*seat].status.is_success()).map(|seat| format!("r0s{seat}")).collect();
+        match imported {
+            Ok(_) => {
+                moved += 1;
+                assert_eq!(held, [""; 0], "round {round}");
+                import(pool, stage.slug, &whole).await.unwrap();
+            }
+            Err(ImportError::WouldLose(lost)) => {
+                refused += 1;
+                assert!(!lost.is_empty() && lost.iter().all(|seat| held.contains(&seat.guid)), "{lost:?} of {held:?}");
+            }
+            Err(e) => panic!("round {round}: {e}"),
+        }
+        for (fan, answer) in fans.iter().zip(answers) {
+            if answer.status.is_success() {
+                fan.release(answer.ok()["hold"]["id"].as_str().unwrap()).await.ok();
+            }
+        }
+    }
+    println!("refused {refused}, moved {moved}");
+    hub.stop().await;
+    database.finish().await;
+}
+
 #[tokio::test]
 async fn a_seat_of_another_category_has_another_price_and_every_category_has_one() {
     let database = Database::new().await;
