@@ -35,10 +35,12 @@ async fn what_one_holds_the_others_see_and_what_ends_comes_back() {
     fans[1].hold(event, &[1, 2]).await.ok();
     map.until_seat(2, Status::Held).await;
 
+    // The first snapshot may have come from a room whose relay had not begun yet; from here on there is one.
+    let snapshots = map.snapshots;
     map.drop_socket();
     fans[1].best(event, 3).await.ok();
     map.until("five seats are held", |map| map.track.statuses.iter().filter(|s| *s == Status::Held).count() == 5).await;
-    assert_eq!(map.snapshots, 1, "frames were enough");
+    assert_eq!(map.snapshots, snapshots, "frames were enough");
 
     let till = Till::enrol(&database, &hub.url(), "Counter 1").await;
     let held = till.hold(event, &[100, 101]).await.ok();
