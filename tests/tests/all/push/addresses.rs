@@ -1,0 +1,139 @@
+//! The addresses of the live map, and sockets that do not behave.
+
+use super::*;
+
+#[tokio::test]
+async fn a_snapshot_is_fetched_once_and_kept() {
+    let database = Database::new().await;
+    let event = small_hall(&database).await;
+    let hub = Hub::start(config(&database, None).await).await;
+    let mut map = Map::open(&hub.url(), event).await;
+    map.until("the relay leads", |map| map.track.at().is_of_relay()).await;
+    set_now(database.pool(), event, 1, Blocked).await;
+    map.until_seat(1, Blocked).await;
+    let http = reqwest::Client::new();
+    for (address, is_snapshot) in [("snapshot", true), ("frames", false)] {
+        let url = format!("{}/api/events/{event}/{address}", hub.url());
+        let answer = http.get(&url).send().await.unwrap();
+        assert_eq!(answer.headers()["cache-control"], "public, max-age=1");
+        let tag = answer.headers()["etag"].clone();
+        assert_eq!(tag, format!("\"{}\"", map.track.at()));
+        let bytes = answer.bytes().await.unwrap();
+        if is_snapshot {
+            let Frame::Snapshot { head, statuses } = Frame::decode(&bytes).unwrap() else { panic!() };
+            assert_eq!((head, statuses), (map.track.head, map.track.statuses.clone()));
+        } else {
+            let (head, frames) = decode_body(&bytes).unwrap();
+            assert_eq!((head, frames.last().unwrap().head().at), (map.track.head, map.track.at()));
+        }
+        let again = http.get(&url).header("if-none-match", tag).send().await.unwrap();
+        assert_eq!(again.status(), 304);
+        let packed = http.get(&url).header("accept-encoding", "gzip").send().await.unwrap();
+        assert_eq!(
+            (&packed.headers()["content-encoding"], &packed.headers()["vary"]),
+            (&"gzip".parse().unwrap(), &"accept-encoding".parse().unwrap())
+        );
+        assert_eq!(packed.bytes().await.unwrap()[..2], [0x1f, 0x8b]);
+        for event in ["999999", "no-number"] {
+            let answer = http.get(format!("{}/api/events/{event}/{address}", hub.url())).send().await.unwrap();
+            assert_eq!(answer.status(), 404);
+            let problem: serde_json::Value = answer.json().await.unwrap();
+            assert_eq!(problem["code"], "event_unknown");
+        }
+    }
+    let plain = http.get(format!("{}/api/events/{event}/live", hub.url())).send().await.unwrap();
+    assert_eq!(plain.status(), 400);
+    hub.stop().await;
+    database.finish().await;
+}
+
+#[tokio::test]
+async fn a_socket_that_is_not_let_in_learns_why() {
+    let database = Database::new().await;
+    let event = small_hall(&database).await;
+    let mut config = config(&database, None).await;
+    config.push.sockets_max = 1;
+    let hub = Hub::start(config).await;
+    let host = hub.url().replacen("http", "ws", 1);
+    let closed = |path: String| {
+        let url = format!("{host}/api/events/{path}");
+        async move {
+            let (mut socket, _) = tokio_tungstenite::connect_async(url).await.unwrap();
+            loop {
+                match socket.next().await {
+                    Some(Ok(tokio_tungstenite::tungstenite::Message::Close(Some(close)))) => {
+                        return u16::from(close.code);
+                    }
+                    Some(Ok(_)) => {}
+                    other => panic!("not closed with a code: {other:?}"),
+                }
+            }
+        }
+    };
+    assert_eq!(closed("999999/live".to_owned()).await, close::EVENT_UNKNOWN);
+    for query in ["epoch=1", "epoch=x&frame=1", "frame=-1&epoch=1"] {
+        assert_eq!(closed(format!("{event}/live?{query}")).await, close::BAD_REQUEST, "{query}");
+    }
+    let one = Map::open(&hub.url(), event).await;
+    eventually("the one place is taken", || async { (hub.parts().rooms.sockets() == 1).then_some(()) }).await;
+    assert_eq!(closed(format!("{event}/live")).await, close::TOO_MANY_SOCKETS);
+    drop(one);
+    eventually("the place is free again", || async { (hub.parts().rooms.sockets() == 0).then_some(()) }).await;
+    let mut next = Map::open(&hub.url(), event).await;
+    set_now(database.pool(), event, 1, Blocked).await;
+    next.until_seat(1, Blocked).await;
+    hub.stop().await;
+    database.finish().await;
+}
+
+/// A reader that stops costs its socket's buffers, which are capped, and then nothing (B22).
+#[tokio::test]
+async fn a_viewer_that_stops_reading_is_closed_and_nobody_else_notices() {
+    let database = Database::new().await;
+    let event = Stage { hall: Hall { rows: 40, seats_a_row: 50 }, ..Stage::default() }.open(&database).await;
+    let mut config = config(&database, None).await;
+    config.push.send_timeout_s = 1;
+    config.push.ring_frames_max = 20;
+    let hub = Hub::start(config).await;
+    let mut map = Map::open(&hub.url(), event).await;
+    map.until("the relay leads", |map| map.track.at().is_of_relay()).await;
+    let stopped = Map::open(&hub.url(), event).await;
+    eventually("both are in", || async { (hub.parts().rooms.sockets() == 2).then_some(()) }).await;
+    let snapshots = map.snapshots;
+    let until = Instant::now() + 3 * HUNG;
+    for round in 0.. {
+        let mut tx = database.pool().begin().await.unwrap();
+        let now = sqlx::query_scalar("select db_clock()").fetch_one(&mut *tx).await.unwrap();
+        let rows: Vec<(i32, i32)> = sqlx::query_as(
+            "update event_seat set status = $2, version = version + 1 where event_id = $1 returning seat_no, version",
+        )
+        .bind(event)
+        .bind(if round % 2 == 0 { 3_i16 } else { 0 })
+        .fetch_all(&mut *tx)
+        .await
+        .unwrap();
+        let status = if round % 2 == 0 { Blocked } else { Available };
+        let change = |&(seat_no, version)| SeatChange { seat_no, status, version, held_until: None };
+        outbox::append(&mut tx, event, now, &rows.iter().map(change).collect::<Vec<_>>()).await.unwrap();
+        tx.commit().await.unwrap();
+        map.until_seat(1999, status).await;
+        if hub.parts().rooms.sockets() == 1 {
+            break;
+        }
+        assert!(Instant::now() < until, "the one that does not read is still carried");
+    }
+    assert_eq!((map.snapshots, map.closed_with.len()), (snapshots, 0));
+    equals_the_database(&mut map, database.pool(), event).await;
+    drop(stopped);
+    hub.stop().await;
+    database.finish().await;
+}
+
+#[tokio::test]
+async fn the_wire_is_described_as_it_is() {
+    let text = std::fs::read_to_string(fullhouse_tests::run::workspace().join("protocol/PROTOCOL.md")).unwrap();
+    for code in fullhouse::edge::problem::Code::ALL {
+        let row = format!("| `{}` | {} |", code.name(), code.status().as_u16());
+        assert!(text.contains(&row), "PROTOCOL.md does not say: {row}");
+    }
+}
