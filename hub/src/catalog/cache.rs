@@ -137,7 +137,7 @@ impl EventCache {
             }
             let began = Instant::now();
             let mut db = pool.acquire().await?;
-            let Some(state) = listing::state(&mut db, event_id).await? else {
+            let Some(state) = listing::state(&mut db, event_id, seats == Seats::All).await? else {
                 cache.0.pages.lock().await.remove(&(event_id, seats));
                 return Ok(None);
             };

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SubsecRound, Utc};
 use fullhouse_protocol::events::{
     EventDetail, EventPage, EventSummary, Fee, Performer, PlanInfo, Price, PriceLevel, Sale, SeatInfo, Venue,
     VenueSummary,
@@ -131,7 +131,7 @@ fn summary(row: &EventRow, performers: Vec<Performer>, counts: Counts, now: Date
         from_minor: row.from_minor,
         seats_total: counts.total,
         seats_available: counts.available,
-        now,
+        now: now.trunc_subsecs(3),
     }
 }
 
@@ -248,32 +248,15 @@ impl EventState {
     }
 }
 
-/// Reads an event with the state of its seats; none if there is no such event.
-pub async fn state(db: &mut PgConnection, event_id: i64) -> sqlx::Result<Option<EventState>> {
+/// Reads an event, and the state of each of its seats if they are asked for; none if there is no such event.
+pub async fn state(db: &mut PgConnection, event_id: i64, with_seats: bool) -> sqlx::Result<Option<EventState>> {
     let now = clock::now(db).await?;
     let Some(row) = rows(db, Some(event_id)).await?.pop() else { return Ok(None) };
     let performers = performers(db, Some(event_id)).await?.remove(&event_id).unwrap_or_default();
-    let seats = sqlx::query!(
-        r#"select s.seat_no, s.level, s.status, s.held_until, p.retired
-             from event_seat s join plan_seat p on p.plan_revision_id = $2 and p.seat_no = s.seat_no
-            where s.event_id = $1 order by s.seat_no"#,
-        event_id,
-        row.revision_id
-    )
-    .fetch_all(&mut *db)
-    .await?;
-    let mut counts = Counts::default();
-    let mut states = Vec::with_capacity(seats.len());
-    for seat in seats.into_iter().filter(|s| !s.retired) {
-        let status = match Status::try_from(seat.status).map_err(|e| sqlx::Error::Decode(Box::new(e)))? {
-            Status::Held if seat.held_until.is_some_and(|until| until <= now) => Status::Available,
-            status => status,
-        };
-        counts.total += 1;
-        counts.available += i64::from(status == Status::Available);
-        counts.held += i64::from(status == Status::Held);
-        states.push((seat.seat_no, seat.level, status));
-    }
+    let (counts, states) = match with_seats {
+        true => seat_states(db, &row, now).await?,
+        false => (counts(db, &row, now).await?, Vec::new()),
+    };
     let summary = summary(&row, performers.clone(), counts, now);
     let page = EventPage {
         venue: Venue { summary: summary.venue.clone(), time_zone: row.venue_zone.clone() },
@@ -296,6 +279,52 @@ pub async fn state(db: &mut PgConnection, event_id: i64) -> sqlx::Result<Option<
         seats: None,
     };
     Ok(Some(EventState { row_revision_id: row.revision_id, page, seats: states }))
+}
+
+/// A retired seat is blocked, so that only the total has to leave it out.
+async fn counts(db: &mut PgConnection, row: &EventRow, now: DateTime<Utc>) -> sqlx::Result<Counts> {
+    sqlx::query_as!(
+        Counts,
+        r#"select (select count(*) from plan_seat where plan_revision_id = $2 and not retired) as "total!",
+                  count(*) filter (where status = 0 or (status = 1 and held_until <= $3)) as "available!",
+                  count(*) filter (where status = 1 and held_until > $3) as "held!"
+             from event_seat where event_id = $1"#,
+        row.id,
+        row.revision_id,
+        now
+    )
+    .fetch_one(db)
+    .await
+}
+
+/// Number, level and status of every seat that is not retired.
+async fn seat_states(
+    db: &mut PgConnection,
+    row: &EventRow,
+    now: DateTime<Utc>,
+) -> sqlx::Result<(Counts, Vec<(i32, i16, Status)>)> {
+    let seats = sqlx::query!(
+        r#"select s.seat_no, s.level, s.status, s.held_until
+             from event_seat s join plan_seat p on p.plan_revision_id = $2 and p.seat_no = s.seat_no
+            where s.event_id = $1 and not p.retired order by s.seat_no"#,
+        row.id,
+        row.revision_id
+    )
+    .fetch_all(db)
+    .await?;
+    let mut counts = Counts::default();
+    let mut states = Vec::with_capacity(seats.len());
+    for seat in seats {
+        let status = match Status::try_from(seat.status).map_err(|e| sqlx::Error::Decode(Box::new(e)))? {
+            Status::Held if seat.held_until.is_some_and(|until| until <= now) => Status::Available,
+            status => status,
+        };
+        counts.total += 1;
+        counts.available += i64::from(status == Status::Available);
+        counts.held += i64::from(status == Status::Held);
+        states.push((seat.seat_no, seat.level, status));
+    }
+    Ok((counts, states))
 }
 
 async fn price_levels(db: &mut PgConnection, event_id: i64) -> sqlx::Result<Vec<PriceLevel>> {

@@ -11,7 +11,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use chrono::NaiveDate;
+use chrono::{NaiveDate, SubsecRound};
 use flate2::read::GzDecoder;
 use fullhouse_protocol::events::{EventList, EventPage};
 use serde::Deserialize;
@@ -62,7 +62,7 @@ pub async fn list(
     };
     let (events, now) = cache.list(&pool).await?;
     let events = filter.apply(&events, now).into_iter().cloned().map(|mut event| {
-        event.now = now;
+        event.now = now.trunc_subsecs(3);
         event
     });
     Ok(([(header::CACHE_CONTROL, A_SECOND)], Json(EventList { events: events.collect() })).into_response())
