@@ -118,7 +118,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
     match cli.command {
         Command::Demo(options) => {
             let mut stop = Stop::listen()?;
-            demo::run(config, options, stop.asked()).await
+            demo::run(config, options, async || stop.asked().await).await
         }
         Command::Serve(args) => run_hub(config, roles(&args.roles)).await,
         Command::Migrate => {

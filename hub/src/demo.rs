@@ -46,13 +46,35 @@ const DATABASE: &str = "fullhouse";
 const PORTS_TRIED_MAX: u16 = 100;
 const CROWD_SEED: u64 = 7;
 
-/// Starts the house, says where it is, and runs it until `stopped`.
-pub async fn run(mut config: Config, options: Options, stopped: impl Future<Output = ()>) -> anyhow::Result<()> {
+/// Opens the house, and keeps it open until `asked` to close; asked again, it does not wait.
+pub async fn run(config: Config, options: Options, mut asked: impl AsyncFnMut()) -> anyhow::Result<()> {
+    let opened = tokio::select! {
+        opened = open(config, &options) => opened?,
+        () = asked() => return Ok(()), // what had started ends as it is dropped
+    };
+    asked().await;
+    println!("Closing.");
+    tokio::select! {
+        () = opened.close() => Ok(()),
+        () = asked() => anyhow::bail!("closed at once; PostgreSQL still writes down what was committed"),
+    }
+}
+
+/// Everything that runs.
+struct Opened {
+    postgres: EmbeddedPostgres,
+    provider: Provider,
+    hub: serve::Running,
+    crowd: JoinHandle<()>,
+    closing: CancellationToken,
+}
+
+/// Starts everything, and says where it is.
+async fn open(mut config: Config, options: &Options) -> anyhow::Result<Opened> {
     let data = data_directory(options.data.as_deref())?;
     let listen = free_port(options.listen)?;
-    let postgres =
-        EmbeddedPostgres::start(embedded_postgres::Options { data: data.clone(), durable: true, connections_max: 100 })
-            .await?;
+    let settings = embedded_postgres::Options { data: data.clone(), durable: true, connections_max: 100 };
+    let postgres = EmbeddedPostgres::start(settings).await?;
     postgres.ensure_database(DATABASE).await?;
 
     let provider = Provider::open(&listen, &mut config).await?;
@@ -80,18 +102,19 @@ pub async fn run(mut config: Config, options: Options, stopped: impl Future<Outp
     house.print(&url, &data, options.crowd);
 
     let closing = CancellationToken::new();
-    let crowd = tokio::spawn(crowd::run(
-        crowd::Options { hub_url: url, provider_url, publishable_key, fans: options.crowd, seed: CROWD_SEED },
-        closing.clone(),
-    ));
-    stopped.await;
-    println!("Closing.");
-    closing.cancel();
-    let _ = crowd.await; // a fan that panicked is no reason to stay open
-    hub.stop().await;
-    provider.close().await;
-    postgres.stop().await;
-    Ok(())
+    let company = crowd::Options { hub_url: url, provider_url, publishable_key, fans: options.crowd, seed: CROWD_SEED };
+    let crowd = tokio::spawn(crowd::run(company, closing.clone()));
+    Ok(Opened { postgres, provider, hub, crowd, closing })
+}
+
+impl Opened {
+    async fn close(self) {
+        self.closing.cancel();
+        let _ = self.crowd.await; // a fan that panicked is no reason to stay open
+        self.hub.stop().await;
+        self.provider.close().await;
+        self.postgres.stop().await;
+    }
 }
 
 /// Here, unless PostgreSQL's unprivileged user can't get here: root's home is closed to it.
@@ -129,6 +152,7 @@ impl Provider {
             webhook_secrets: vec![Secret::new(random_secret("whsec_"))],
             secret_key: Secret::new(random_secret("sk_test_")),
             latency: Latency::Lognormal { p50_ms: 200, p99_ms: 1_500 },
+            seed: rand::random(), // the numbers of its objects must not come again at the next start
             ..SimulatorConfig::default()
         };
         config.payment.provider_url.clone_from(&url);

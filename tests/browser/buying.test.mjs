@@ -111,3 +111,26 @@ test('an own hold never stands in the way: reload, Back, a second tab', async ()
   await page.getByTestId('release-button').click();
   await page.waitForFunction(() => window.__fullhouse.mine().length === 0);
 });
+
+test('the house closes and opens again: what was bought is there, and it sells on', async () => {
+  const email = await signUp(page, house);
+  await toPayment();
+  await payWith(page, CARD.good);
+  const codes = await tickets();
+  await house.stop();
+  await house.start();
+  await page.goto(`${house.url}/signin`);
+  if (await page.getByTestId('signin-form').isVisible()) {
+    await page.getByTestId('email').fill(email);
+    await page.getByTestId('password').fill('a long enough password');
+    await page.getByTestId('submit-signin').click();
+    await page.getByTestId('signout').waitFor();
+  }
+  await page.goto(`${house.url}/orders`);
+  await page.getByText('Lantern Cup', { exact: false }).first().click();
+  assert.deepEqual(await tickets(), codes);
+  await toPayment();
+  await payWith(page, CARD.good);
+  const more = await tickets();
+  assert.equal(new Set([...codes, ...more]).size, 4);
+});
