@@ -100,6 +100,10 @@ export class Hub {
     });
   resume = (order: string) =>
     this.send<{ attempt: Attempt }>('POST', `/api/orders/${order}/resume`, { tries: TRIES });
+  /** An order that costs nothing; asked again, it answers the same. */
+  claim = (order: string) =>
+    this.send<{ order: Order }>('POST', `/api/orders/${order}/claim`, { tries: TRIES });
+
   cancel = (order: string) =>
     this.send<{ order: Order }>('POST', `/api/orders/${order}/cancel`, { tries: TRIES });
   paymentConfig = () => this.get<PaymentConfig>('/api/payment/config');

@@ -49,6 +49,7 @@ fn api() -> OpenApiRouter<Hub> {
         .routes(routes!(orders::check_out))
         .routes(routes!(orders::list))
         .routes(routes!(orders::one))
+        .routes(routes!(orders::claim))
         .routes(routes!(payments::pay))
         .routes(routes!(payments::resume))
         .routes(routes!(payments::cancel))

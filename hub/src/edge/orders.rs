@@ -67,6 +67,19 @@ pub async fn one(
     answer(&pool, &config, Whose::BuyersOne { buyer_id: buyer.buyer_id, order_id }).await.map(Json)
 }
 
+/// Takes an order that costs nothing. No card is asked for; asked again, it answers the same.
+#[utoipa::path(post, path = "/api/orders/{id}/claim", tag = "orders", params(("id" = Uuid, Path)),
+    responses((status = 200, body = OrderAnswer), (status = "4XX", description = "problem+json")))]
+pub async fn claim(
+    State(pool): State<PgPool>,
+    State(config): State<Arc<Config>>,
+    buyer: Buyer,
+    PathId(order_id): PathId<Uuid>,
+) -> Result<Json<OrderAnswer>, Problem> {
+    checkout::claim(pool.clone(), order_id, buyer.buyer_id).await?;
+    answer(&pool, &config, Whose::BuyersOne { buyer_id: buyer.buyer_id, order_id }).await.map(Json)
+}
+
 pub(super) async fn answer(pool: &PgPool, config: &Config, whose: Whose) -> Result<OrderAnswer, Problem> {
     let (orders, now) = with_attempts(pool, config, whose).await?;
     let order = orders.into_iter().next().ok_or(Code::OrderUnknown)?;

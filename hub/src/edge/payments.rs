@@ -150,7 +150,7 @@ impl From<OpenError> for Problem {
             OpenError::AmountMismatch { total_minor, currency } => {
                 Problem::new(Code::AmountMismatch).with("total_minor", total_minor).with("currency", currency)
             }
-            OpenError::NothingToPay => Problem::new(Code::TenderInvalid).detail("There is nothing to pay by card."),
+            OpenError::NothingToPay => Problem::new(Code::TenderInvalid).detail("The order costs nothing: claim it."),
             OpenError::Money(error) => {
                 tracing::error!(%error, "an order can't be paid at this provider");
                 Problem::new(Code::TenderInvalid).detail("This amount can't be paid by card.")

@@ -391,3 +391,32 @@ async fn prices_are_the_servers_and_an_order_is_its_hold() {
     hub.stop().await;
     database.finish().await;
 }
+
+#[tokio::test]
+async fn an_order_that_costs_nothing_is_claimed_once() {
+    let database = Database::new().await;
+    let event = Rows { price_minor: 0, fee_minor: 250, ..Rows::new(2, 10) }.open(database.pool()).await;
+    let paid = Rows::new(2, 10).open(database.pool()).await;
+    let hub = Hub::start(database.config().await).await;
+    let fans = fan::many(&database, &hub.url(), 2).await;
+    let held = fans[0].hold(event, &[1, 2]).await.ok();
+    let order = fans[0].checkout(&id(&held)).await.ok()["order"].clone();
+    assert_eq!(order["total_minor"], 0, "what is free has no fee");
+    let path = format!("/api/orders/{}/claim", order["id"].as_str().unwrap());
+    assert_eq!(fans[1].post(&path, json!({})).await.code(), "order_unknown");
+    let claim = || fans[0].post(&path, json!({}));
+    let (one, two) = tokio::join!(claim(), claim());
+    for answer in [one.ok(), two.ok(), claim().await.ok()] {
+        assert_eq!(
+            (&answer["order"]["state"], answer["order"]["tickets"].as_array().map(Vec::len)),
+            (&json!("confirmed"), Some(2))
+        );
+        assert_eq!(answer["order"]["tickets"][0]["state"], "valid");
+    }
+    let held = fans[0].hold(paid, &[1]).await.ok();
+    let order = fans[0].checkout(&id(&held)).await.ok()["order"].clone();
+    let refused = fans[0].post(&format!("/api/orders/{}/claim", order["id"].as_str().unwrap()), json!({})).await;
+    assert_eq!(refused.code(), "tender_invalid", "what costs something is not free");
+    hub.stop().await;
+    database.finish().await;
+}
