@@ -9,7 +9,7 @@ use std::{future::Future, time::Duration};
 
 use anyhow::Context;
 use sqlx::{
-    PgConnection, Postgres,
+    Connection, PgConnection, Postgres,
     postgres::{PgConnectOptions, PgPool, PgPoolOptions},
 };
 
@@ -65,6 +65,13 @@ pub async fn check_schema(pool: &PgPool) -> anyhow::Result<()> {
 /// statement of its own, because a statement that waited would go on with its old snapshot.
 pub async fn event_tx(pool: &PgPool, event_id: i64) -> sqlx::Result<Tx> {
     let mut tx = pool.begin().await?;
+    lock_event(&mut tx, event_id).await?;
+    Ok(tx)
+}
+
+/// [`event_tx`] on a connection that is kept: its statements are planned once.
+pub async fn event_tx_on(db: &mut PgConnection, event_id: i64) -> sqlx::Result<sqlx::Transaction<'_, Postgres>> {
+    let mut tx = db.begin().await?;
     lock_event(&mut tx, event_id).await?;
     Ok(tx)
 }

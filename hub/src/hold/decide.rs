@@ -120,7 +120,7 @@ fn replay(first: &Answered, body_hash: &[u8]) -> Result<Granted, Refusal> {
     if first.body_hash != body_hash {
         return Err(Refusal::IdempotencyMismatch);
     }
-    let answer: HoldAnswer = serde_json::from_value(first.answer.clone()).map_err(|error| {
+    let answer: HoldAnswer = serde_json::from_str(&first.answer).map_err(|error| {
         tracing::error!(%error, "a stored answer can't be read");
         Refusal::Failed
     })?;
@@ -129,7 +129,7 @@ fn replay(first: &Answered, body_hash: &[u8]) -> Result<Granted, Refusal> {
 
 fn remember(ledger: &mut Ledger, key: (Uuid, String), take: &Take, hold_id: Uuid, granted: &Granted) {
     let answer = HoldAnswer { hold: granted.hold.clone(), not_held: granted.not_held.clone(), now: granted.now };
-    let answer = serde_json::to_value(answer).expect("a hold is plain data");
+    let answer = serde_json::to_string(&answer).expect("a hold is plain data");
     ledger.answered.insert(key.clone(), Answered { hold_id, body_hash: take.key.body_hash.to_vec(), answer });
     ledger.new_answers.push(key);
 }

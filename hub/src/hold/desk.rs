@@ -19,7 +19,7 @@ use std::{
 
 use chrono::TimeDelta;
 use dashmap::DashMap;
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool, Postgres, pool::PoolConnection};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
@@ -35,6 +35,8 @@ use crate::{
 
 /// How often a wish for the best seats is proposed anew before it is told that there are none.
 const PROPOSED_MAX: u32 = 5;
+/// An idle desk gives its connection back after this.
+const CONNECTION_KEPT: Duration = Duration::from_secs(1);
 /// How often a request that ran alone is run again after a passing fault.
 const TRIES_MAX: u32 = 3;
 
@@ -61,6 +63,9 @@ pub struct Counts {
     /// Time in transactions, microseconds.
     pub busy_us: AtomicU64,
 }
+
+/// A desk that is busy keeps its connection: its statements are planned once, not in every batch.
+type Kept = Option<PoolConnection<Postgres>>;
 
 struct Job {
     request: Request,
@@ -134,10 +139,21 @@ impl Desks {
 /// One event's desk, for as long as its hub lives.
 async fn attend(inner: std::sync::Weak<Inner>, event_id: i64, mut jobs: mpsc::Receiver<Job>) {
     let mut again: Vec<Job> = Vec::new();
+    let mut kept: Kept = None;
     loop {
         let mut batch = std::mem::take(&mut again);
         if batch.is_empty() {
-            match jobs.recv().await {
+            let next = match kept {
+                Some(_) => match tokio::time::timeout(CONNECTION_KEPT, jobs.recv()).await {
+                    Ok(next) => next,
+                    Err(_) => {
+                        kept = None;
+                        jobs.recv().await
+                    }
+                },
+                None => jobs.recv().await,
+            };
+            match next {
                 Some(job) => batch.push(job),
                 None => return,
             }
@@ -149,15 +165,15 @@ async fn attend(inner: std::sync::Weak<Inner>, event_id: i64, mut jobs: mpsc::Re
                 Err(_) => break,
             }
         }
-        again = inner.serve(event_id, batch).await;
+        again = inner.serve(event_id, batch, &mut kept).await;
     }
 }
 
 impl Inner {
     /// Decides a batch and answers it; returns the requests that want another proposal.
-    async fn serve(&self, event_id: i64, batch: Vec<Job>) -> Vec<Job> {
+    async fn serve(&self, event_id: i64, batch: Vec<Job>, kept: &mut Kept) -> Vec<Job> {
         let requests: Vec<&Request> = batch.iter().map(|j| &j.request).collect();
-        let error = match self.transact(event_id, &requests).await {
+        let error = match self.transact(event_id, &requests, kept).await {
             Ok(decisions) => return self.answer(event_id, batch, decisions).await,
             Err(error) => error,
         };
@@ -165,7 +181,7 @@ impl Inner {
         tracing::warn!(event.id = event_id, batch.requests = batch.len(), %error, "a batch failed; its requests run singly");
         let mut again = Vec::new();
         for job in batch {
-            match self.transact_alone(event_id, &job.request).await {
+            match self.transact_alone(event_id, &job.request, kept).await {
                 Ok(decisions) => again.extend(self.answer(event_id, vec![job], decisions).await),
                 Err(refusal) => {
                     let _ = job.answer.send(Err(refusal));
@@ -175,9 +191,14 @@ impl Inner {
         again
     }
 
-    async fn transact_alone(&self, event_id: i64, request: &Request) -> Result<Vec<Decision>, Refusal> {
+    async fn transact_alone(
+        &self,
+        event_id: i64,
+        request: &Request,
+        kept: &mut Kept,
+    ) -> Result<Vec<Decision>, Refusal> {
         for n in 1..=TRIES_MAX {
-            match self.transact(event_id, &[request]).await {
+            match self.transact(event_id, &[request], kept).await {
                 Ok(decisions) => return Ok(decisions),
                 Err(RecordError::Database(error)) if db::is_transient(&error) => {
                     tracing::warn!(event.id = event_id, %error, tries = n, "a request could not be decided yet");
@@ -218,23 +239,52 @@ impl Inner {
         again
     }
 
-    /// One transaction for all of `requests`.
-    async fn transact(&self, event_id: i64, requests: &[&Request]) -> Result<Vec<Decision>, RecordError> {
+    /// One transaction for all of `requests`. A connection on which anything failed is not kept.
+    async fn transact(
+        &self,
+        event_id: i64,
+        requests: &[&Request],
+        kept: &mut Kept,
+    ) -> Result<Vec<Decision>, RecordError> {
+        let mut connection = match kept.take() {
+            Some(connection) => connection,
+            None => self.pool.acquire().await?,
+        };
+        match self.transact_on(&mut connection, event_id, requests).await {
+            Ok(decisions) => {
+                *kept = Some(connection);
+                Ok(decisions)
+            }
+            Err(error) => {
+                // Whatever it was in the middle of ends with it; the pool opens another.
+                drop(connection.detach());
+                Err(error)
+            }
+        }
+    }
+
+    async fn transact_on(
+        &self,
+        db: &mut PgConnection,
+        event_id: i64,
+        requests: &[&Request],
+    ) -> Result<Vec<Decision>, RecordError> {
         let started = Instant::now();
         let Some(board) = self.boards.get(&self.pool, event_id, None).await? else {
             return Ok(requests.iter().map(|_| Decision::Done(Err(Refusal::EventUnknown))).collect());
         };
         let proposals = propose_all(&board, requests);
         let wanted = wanted(requests, &proposals);
-        let mut tx = db::event_tx(&self.pool, event_id).await?;
+        let mut tx = db::event_tx_on(db, event_id).await?;
         let Some(mut ledger) = ledger::read(&mut tx, event_id, wanted).await? else {
+            tx.rollback().await?;
             return Ok(requests.iter().map(|_| Decision::Done(Err(Refusal::EventUnknown))).collect());
         };
         if ledger.event.plan_revision_id != board.hall.plan_revision_id {
             // The plan was imported again since: read it, and decide by it.
-            drop(tx);
+            tx.rollback().await?;
             self.boards.get(&self.pool, event_id, Some(ledger.event.plan_revision_id)).await?;
-            return Box::pin(self.transact(event_id, requests)).await;
+            return Box::pin(self.transact_on(db, event_id, requests)).await;
         }
         let context = Context { board: &board, pay_margin: self.pay_margin };
         let decisions: Vec<Decision> = requests

@@ -64,7 +64,8 @@ impl HoldRow {
 pub struct Answered {
     pub hold_id: Uuid,
     pub body_hash: Vec<u8>,
-    pub answer: serde_json::Value,
+    /// JSON.
+    pub answer: String,
 }
 
 /// The rows that a batch is about, as they are and as its decisions make them.
@@ -197,8 +198,10 @@ async fn read_answers(db: &mut PgConnection, ledger: &mut Ledger, wanted: &Wante
     }
     let (buyers, keys): (Vec<Uuid>, Vec<String>) = wanted.keys.iter().cloned().unzip();
     let rows = sqlx::query!(
-        "select r.buyer_id, r.key, r.body_hash, r.hold_id, r.answer from hold_request r
-         join unnest($1::uuid[], $2::text[]) as w(buyer_id, key) on r.buyer_id = w.buyer_id and r.key = w.key",
+        // One look-up a key: joined freely, the planner may read the whole table, which grows.
+        r#"select r.buyer_id, r.key, r.body_hash, r.hold_id, r.answer::text as "answer!"
+           from unnest($1::uuid[], $2::text[]) as w(buyer_id, key)
+           cross join lateral (select * from hold_request r where r.buyer_id = w.buyer_id and r.key = w.key limit 1) as r"#,
         &buyers,
         &keys
     )
@@ -219,18 +222,24 @@ async fn read_seats(db: &mut PgConnection, ledger: &mut Ledger, mut seats: Vec<S
     if seats.is_empty() {
         return Ok(());
     }
-    let rows = sqlx::query!(
-        "select seat_no, status, version, hold_id, held_until from event_seat where event_id = $1 and seat_no = any($2)",
+    // Columns, not rows: a batch may be about a thousand seats.
+    let columns = sqlx::query!(
+        r#"select coalesce(array_agg(seat_no), '{}') as "seat_nos!", coalesce(array_agg(status), '{}') as "statuses!",
+                  coalesce(array_agg(version), '{}') as "versions!",
+                  coalesce(array_agg(hold_id), '{}') as "hold_ids!: Vec<Option<Uuid>>",
+                  coalesce(array_agg(held_until), '{}') as "held_until!: Vec<Option<DateTime<Utc>>>"
+           from event_seat where event_id = $1 and seat_no = any($2)"#,
         ledger.event.event_id,
         &seats
     )
-    .fetch_all(&mut *db)
+    .fetch_one(&mut *db)
     .await?;
-    for s in rows {
-        let status = Status::from_bits(s.status as u8);
-        ledger
-            .seats
-            .insert(s.seat_no, SeatRow { status, version: s.version, hold_id: s.hold_id, held_until: s.held_until });
+    let rows = columns.seat_nos.into_iter().zip(columns.statuses).zip(columns.versions);
+    for (((seat_no, status), version), (hold_id, held_until)) in
+        rows.zip(columns.hold_ids.into_iter().zip(columns.held_until))
+    {
+        let status = Status::from_bits(status as u8);
+        ledger.seats.insert(seat_no, SeatRow { status, version, hold_id, held_until });
     }
     Ok(())
 }
@@ -270,11 +279,19 @@ async fn record_holds(db: &mut PgConnection, ledger: &Ledger) -> Result<(), Reco
         let taken: Vec<i32> = changed.iter().map(|h| h.seats_taken).collect();
         // Postgres has no arrays of arrays of different lengths: the seats travel as text.
         let seats: Vec<String> = changed.iter().map(|h| array_literal(&h.seats)).collect();
-        let written = sqlx::query!(
-            "update hold h set seat_nos = u.seats::int[], state = u.state, seats_taken = u.taken, version = h.version + 1,
-                    ended_at = case when u.state = 'live' then null else $7::timestamptz end
-             from unnest($2::uuid[], $3::int[], $4::text[], $5::text[], $6::int[]) as u(id, version, state, seats, taken)
-             where h.id = u.id and h.event_id = $1 and h.version = u.version - 1 and h.state = 'live'",
+        // The price of a hold that has changed is no longer right, so its open order goes. An attempt that
+        // lives keeps its order: it froze the hold, so only the hold's end can be what happened here.
+        let written = sqlx::query_scalar!(
+            r#"with changed as (
+                 update hold h set seat_nos = u.seats::int[], state = u.state, seats_taken = u.taken, version = h.version + 1,
+                        ended_at = case when u.state = 'live' then null else $7::timestamptz end
+                 from unnest($2::uuid[], $3::int[], $4::text[], $5::text[], $6::int[]) as u(id, version, state, seats, taken)
+                 where h.id = u.id and h.event_id = $1 and h.version = u.version - 1 and h.state = 'live'
+                 returning h.id, h.attempt_id),
+               cancelled as (
+                 update "order" o set state = 'cancelled' from changed c
+                 where o.hold_id = c.id and o.state = 'open' and c.attempt_id is null)
+               select count(*) as "count!" from changed"#,
             ledger.event.event_id,
             &ids,
             &versions,
@@ -283,20 +300,9 @@ async fn record_holds(db: &mut PgConnection, ledger: &Ledger) -> Result<(), Reco
             &taken,
             ledger.now
         )
-        .execute(&mut *db)
-        .await?
-        .rows_affected();
-        expect("holds changed", written, changed.len())?;
-        // The price of a hold that has changed is no longer right. An attempt that lives keeps its
-        // order: it froze the hold, so only the hold's end can be what happened here.
-        sqlx::query!(
-            r#"update "order" o set state = 'cancelled'
-               where o.hold_id = any($1) and o.state = 'open'
-                 and not exists (select from hold h where h.id = o.hold_id and h.attempt_id is not null)"#,
-            &ids
-        )
-        .execute(&mut *db)
+        .fetch_one(&mut *db)
         .await?;
+        expect("holds changed", written as u64, changed.len())?;
     }
     let new: Vec<&HoldRow> = ledger.new_holds.iter().map(|id| &ledger.holds[id]).collect();
     if !new.is_empty() {
@@ -371,11 +377,11 @@ async fn record_answers(db: &mut PgConnection, ledger: &Ledger) -> Result<(), Re
     let (buyers, keys): (Vec<Uuid>, Vec<String>) = ledger.new_answers.iter().cloned().unzip();
     let holds: Vec<Uuid> = answers.iter().map(|a| a.hold_id).collect();
     let hashes: Vec<Vec<u8>> = answers.iter().map(|a| a.body_hash.clone()).collect();
-    let bodies: Vec<serde_json::Value> = answers.iter().map(|a| a.answer.clone()).collect();
+    let bodies: Vec<String> = answers.iter().map(|a| a.answer.clone()).collect();
     let written = sqlx::query!(
         "insert into hold_request (buyer_id, key, body_hash, hold_id, answer, created_at)
-         select u.buyer_id, u.key, u.body_hash, u.hold_id, u.answer, $1
-         from unnest($2::uuid[], $3::text[], $4::bytea[], $5::uuid[], $6::jsonb[]) as u(buyer_id, key, body_hash, hold_id, answer)",
+         select u.buyer_id, u.key, u.body_hash, u.hold_id, u.answer::jsonb, $1
+         from unnest($2::uuid[], $3::text[], $4::bytea[], $5::uuid[], $6::text[]) as u(buyer_id, key, body_hash, hold_id, answer)",
         ledger.now,
         &buyers,
         &keys,

@@ -11,6 +11,7 @@ use std::sync::{
 use dashmap::DashMap;
 use fullhouse_protocol::seat::Status;
 use sqlx::PgPool;
+use tokio::sync::Mutex;
 
 use super::{Hall, SeatNo};
 
@@ -52,9 +53,16 @@ impl Board {
     }
 }
 
-/// The boards of the events that this hub has had to do with.
+/// The boards of the events that this hub has had to do with. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Boards(Arc<DashMap<i64, Arc<Board>>>);
+pub struct Boards(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    boards: DashMap<i64, Arc<Board>>,
+    /// Reading a hall takes a moment: when a sale opens, one reads and everybody else waits for it.
+    reading: DashMap<i64, Arc<Mutex<()>>>,
+}
 
 impl Boards {
     /// The board of an event at its present plan; reads it the first time, and again after an import.
@@ -64,21 +72,32 @@ impl Boards {
         event_id: i64,
         plan_revision_id: Option<i64>,
     ) -> sqlx::Result<Option<Arc<Board>>> {
-        if let Some(board) = self.0.get(&event_id).map(|b| b.clone())
-            && plan_revision_id.is_none_or(|id| id == board.hall.plan_revision_id)
-        {
+        if let Some(board) = self.known(event_id, plan_revision_id) {
             return Ok(Some(board));
         }
-        let Some(hall) = Hall::load(pool, event_id).await? else { return Ok(None) };
+        let reading = self.0.reading.entry(event_id).or_default().clone();
+        let _one = reading.lock().await;
+        if let Some(board) = self.known(event_id, plan_revision_id) {
+            return Ok(Some(board));
+        }
+        let Some(hall) = Hall::load(pool, event_id).await? else {
+            self.0.reading.remove(&event_id); // made-up numbers leave nothing behind
+            return Ok(None);
+        };
         let board = Arc::new(Board::new(Arc::new(hall)));
         board.refresh(pool).await?;
-        self.0.insert(event_id, board.clone());
+        self.0.boards.insert(event_id, board.clone());
         Ok(Some(board))
+    }
+
+    fn known(&self, event_id: i64, plan_revision_id: Option<i64>) -> Option<Arc<Board>> {
+        let board = self.0.boards.get(&event_id)?.clone();
+        plan_revision_id.is_none_or(|id| id == board.hall.plan_revision_id).then_some(board)
     }
 
     /// What a frame says of a seat. Events that nobody has held seats of have no board, and need none.
     pub fn apply(&self, event_id: i64, changes: impl Iterator<Item = (SeatNo, Status)>) {
-        if let Some(board) = self.0.get(&event_id) {
+        if let Some(board) = self.0.boards.get(&event_id) {
             for (seat, state) in changes {
                 board.set(seat, state);
             }
