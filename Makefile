@@ -77,7 +77,7 @@ clean: ## Removes what was built and the demo's data
 
 .PHONY: binary
 binary:
-	cargo build --quiet -p fullhouse
+	cargo build -p fullhouse
 
 $(PAGE): $(PAGE_SOURCES)
 	npm run build -- --logLevel warn

@@ -34,7 +34,7 @@ export const text = {
   },
 };
 
-document.documentElement.lang = language;
+document.documentElement.lang = text.language;
 
 export function t(key: Key, values: Values = {}): string {
   return formatMessage(CATALOGUES[language][key] ?? CATALOGUES.en[key] ?? key, values, text.locale);
