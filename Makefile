@@ -29,7 +29,7 @@ demo: setup-demo $(PAGE) binary ## A sale to play with: PostgreSQL, payments and
 test: setup-test test-rust test-page test-browser ## Everything that is proved: Rust, TypeScript, browser
 
 .PHONY: test-rust
-test-rust: setup-test binary
+test-rust: setup-test everything
 	cargo test --workspace
 
 .PHONY: test-page
@@ -37,15 +37,14 @@ test-page: setup-demo
 	npm test
 
 .PHONY: test-browser
-test-browser: setup-test $(PAGE) binary
+test-browser: setup-test $(PAGE) everything
 	node --test --test-concurrency=1 tests/browser/*.test.mjs
 
 .PHONY: check
-check: setup-test ## Formatting, lints, and that generated files are up to date
+check: setup-test everything ## Formatting, lints, and that generated files are up to date
 	cargo fmt --all --check
 	.ci/sqlx --check
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
-	cargo build --quiet -p fullhouse
 	$(FULLHOUSE) openapi | diff -u assets/openapi.json - || { echo "run \`make openapi\` and commit it"; exit 1; }
 	npm run format:check
 	npm run check
@@ -60,8 +59,8 @@ bench-holds: setup-bench ## Holds a second: ours, one transaction a request, Red
 
 # Whether the bench runs at all; its figures mean nothing.
 .PHONY: bench-smoke
-bench-smoke: setup-bench
-	cargo run --quiet -p fullhouse-tests --bin bench-holds -- --smoke
+bench-smoke: setup-bench everything
+	$(TARGET_DIR)/debug/bench-holds --smoke
 
 .PHONY: sqlx
 sqlx: setup-demo ## Writes .sqlx anew after a statement or a migration has changed
@@ -78,6 +77,12 @@ clean: ## Removes what was built and the demo's data
 .PHONY: binary
 binary:
 	cargo build -p fullhouse
+
+# All that tests run, built once: a package built alone asks its dependencies for fewer features,
+# and everything would be built a second time.
+.PHONY: everything
+everything:
+	cargo build --quiet --workspace --all-targets
 
 $(PAGE): $(PAGE_SOURCES)
 	npm run build -- --logLevel warn
