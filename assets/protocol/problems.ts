@@ -10,6 +10,8 @@ export interface Problem {
   /** seats_unavailable */
   lost?: number[];
   offers?: number[][];
+  /** account_invalid */
+  field?: string;
   /** seat_unknown, seats_repeated */
   seats?: number[];
   /** limit_reached, seats_too_many */

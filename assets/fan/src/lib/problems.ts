@@ -34,6 +34,13 @@ const TEXTS: Record<string, Key> = {
   amount_mismatch: 'problem.amount_mismatch',
 };
 
+/** Which detail of a new account was refused; any other is told in the hub's own words. */
+const ACCOUNT_FIELDS: Record<string, Key> = {
+  email: 'problem.account_email',
+  name: 'problem.account_name',
+  password: 'problem.account_password',
+};
+
 export function explain(error: unknown): string {
   if (error instanceof ProblemError) return explainProblem(error.problem);
   if (error instanceof UnknownOutcome) return t('problem.unknown_outcome');
@@ -41,7 +48,10 @@ export function explain(error: unknown): string {
 }
 
 export function explainProblem(problem: Problem): string {
-  const key = TEXTS[problem.code];
+  const key =
+    problem.code === 'account_invalid'
+      ? ACCOUNT_FIELDS[problem.field ?? '']
+      : TEXTS[problem.code];
   if (!key) return problem.detail ? `${problem.title}: ${problem.detail}` : problem.title;
   return t(key, {
     limit: problem.limit ?? 0,

@@ -19,6 +19,8 @@ const FEES: Record<string, Key> = {
   order: 'fee.booking',
   handling: 'fee.booking',
   facility: 'fee.facility',
+  dispatch: 'fee.dispatch',
+  delivery: 'fee.dispatch',
 };
 
 export function ticketTypeName(type: string): string {
@@ -32,6 +34,6 @@ export function feeName(code: string): string {
 }
 
 function readable(code: string): string {
-  const words = code.replaceAll('_', ' ');
+  const words = code.replaceAll(/[_-]+/g, ' ').trim();
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
