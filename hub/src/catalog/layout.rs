@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use super::plan::{Area, Category, Fault, File, Plan, beside::Beside};
-use super::standing::{Point, middle, outline, places, turned};
+use super::standing::{Place, Point, middle, outline, places, turned};
 use super::{runs, text::folded};
 
 /// Bits of a seat, as they are stored and drawn.
@@ -55,7 +55,7 @@ pub struct Seat {
     /// Index of the accessible place that it belongs to.
     pub companion_of: Option<usize>,
     pub house: bool,
-    /// Seats of one run, by `run_pos`, sit side by side. A standing area is one run.
+    /// Seats of one run, by `run_pos`, sit side by side. A line of standing places is one, too.
     pub run: usize,
     pub run_pos: usize,
 }
@@ -120,7 +120,7 @@ pub fn lay_out(plan: Plan, beside: &Beside) -> Result<Layout, Vec<Fault>> {
     let mut faults = Vec::new();
     for (i, standing) in beside.standing.iter().enumerate() {
         let outline = outlines.get(&standing.area).map(Vec::as_slice).unwrap_or_default();
-        let Some(points) = places(outline, standing.capacity, focus) else {
+        let Some(places) = places(outline, standing.capacity, focus) else {
             faults.push(Fault {
                 file: File::Beside,
                 place: format!("standing[{i}].area"),
@@ -136,7 +136,8 @@ pub fn lay_out(plan: Plan, beside: &Beside) -> Result<Layout, Vec<Fault>> {
         let (section, row) = (layout.sections.len(), layout.rows.len());
         layout.sections.push(standing.name.clone());
         layout.rows.push(Row { section, label: String::new(), run: runs_total });
-        layout.seats.extend(points.into_iter().enumerate().map(|(n, (x, y))| Seat {
+        let lines = places.iter().map(|p| p.line + 1).max().unwrap_or(0);
+        layout.seats.extend(places.into_iter().enumerate().map(|(n, Place { at: (x, y), line, along })| Seat {
             guid: standing.guid(n + 1),
             section,
             row,
@@ -148,10 +149,10 @@ pub fn lay_out(plan: Plan, beside: &Beside) -> Result<Layout, Vec<Fault>> {
             flags: flag::STANDING,
             companion_of: None,
             house: false,
-            run: runs_total,
-            run_pos: n,
+            run: runs_total + line,
+            run_pos: along,
         }));
-        runs_total += 1;
+        runs_total += lines;
     }
     if layout.seats.is_empty() {
         let message = "the plan has no seat and no standing place".to_owned();

@@ -4,6 +4,15 @@ use super::plan::{Area, Shape};
 
 pub type Point = (f64, f64);
 
+/// A place of a standing area. Places of one line with following numbers along it are side by side:
+/// a runway that cuts through a line makes two of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Place {
+    pub at: Point,
+    pub line: usize,
+    pub along: usize,
+}
+
 const ELLIPSE_CORNERS: usize = 48;
 const GRID_LINES_MAX: f64 = 5_000.0;
 const CORNERS_MAX: usize = 2_000;
@@ -52,9 +61,9 @@ fn edges(outline: &[Point]) -> impl Iterator<Item = (Point, Point)> {
     outline.iter().copied().zip(outline.iter().copied().cycle().skip(1))
 }
 
-/// `capacity` points inside the outline, nearest to `focus` first; none if there is no room for a
+/// `capacity` places inside the outline, nearest to `focus` first; none if there is no room for a
 /// grid, or if the outline has more than 2,000 corners.
-pub fn places(outline: &[Point], capacity: usize, focus: Point) -> Option<Vec<Point>> {
+pub fn places(outline: &[Point], capacity: usize, focus: Point) -> Option<Vec<Place>> {
     if outline.len() > CORNERS_MAX {
         return None;
     }
@@ -66,26 +75,26 @@ pub fn places(outline: &[Point], capacity: usize, focus: Point) -> Option<Vec<Po
     // As if the outline filled its box, then closer until all find room.
     let mut spacing = ((hi.0 - lo.0) * (hi.1 - lo.1) / capacity as f64).sqrt();
     loop {
-        let mut points = grid(outline, (lo.1, hi.1), spacing, capacity)?;
-        if points.len() >= capacity {
-            let far = |p: &Point| (p.0 - focus.0).hypot(p.1 - focus.1);
-            points.sort_by(|a, b| far(a).total_cmp(&far(b)).then(a.1.total_cmp(&b.1)).then(a.0.total_cmp(&b.0)));
-            points.truncate(capacity);
-            return Some(points);
+        let mut places = grid(outline, (lo.1, hi.1), spacing, capacity)?;
+        if places.len() >= capacity {
+            let far = |p: &Place| (p.at.0 - focus.0).hypot(p.at.1 - focus.1);
+            places.sort_by(|a, b| far(a).total_cmp(&far(b)).then((a.line, a.along).cmp(&(b.line, b.along))));
+            places.truncate(capacity);
+            return Some(places);
         }
         spacing *= 0.97;
     }
 }
 
-/// Points on lines from top to bottom; none if there would be far too many.
-fn grid(outline: &[Point], (top, bottom): (f64, f64), spacing: f64, capacity: usize) -> Option<Vec<Point>> {
+/// Places on lines from top to bottom; none if there would be far too many.
+fn grid(outline: &[Point], (top, bottom): (f64, f64), spacing: f64, capacity: usize) -> Option<Vec<Place>> {
     let lines = ((bottom - top) / spacing).floor();
     if !lines.is_finite() || lines > GRID_LINES_MAX {
         return None;
     }
-    let mut points = Vec::new();
-    for line in 0..lines as usize {
-        let y = top + (bottom - top - (lines - 1.0) * spacing) / 2.0 + line as f64 * spacing;
+    let (mut places, mut line) = (Vec::new(), 0);
+    for height in 0..lines as usize {
+        let y = top + (bottom - top - (lines - 1.0) * spacing) / 2.0 + height as f64 * spacing;
         let mut cuts: Vec<f64> = edges(outline)
             .filter(|(a, b)| (a.1 <= y) != (b.1 <= y))
             .map(|(a, b)| a.0 + (y - a.1) / (b.1 - a.1) * (b.0 - a.0))
@@ -94,14 +103,15 @@ fn grid(outline: &[Point], (top, bottom): (f64, f64), spacing: f64, capacity: us
         for cut in cuts.chunks_exact(2) {
             let width = cut[1] - cut[0];
             let count = (width / spacing).floor() as usize;
-            if points.len() + count > 4 * capacity + 1_000 {
+            if places.len() + count > 4 * capacity + 1_000 {
                 return None;
             }
             let first = cut[0] + (width - (count as f64 - 1.0) * spacing) / 2.0;
-            points.extend((0..count).map(|i| (first + i as f64 * spacing, y)));
+            places.extend((0..count).map(|along| Place { at: (first + along as f64 * spacing, y), line, along }));
+            line += 1;
         }
     }
-    Some(points)
+    Some(places)
 }
 
 #[cfg(test)]
@@ -129,6 +139,28 @@ mod tests {
         assert_eq!(places(&eight, 9, (0.0, 0.0)).map(|p| p.len()), Some(9));
     }
 
+    #[test]
+    fn a_runway_parts_who_stands_left_of_it_from_who_stands_right() {
+        // 100 wide, with a notch of 40 to 60 from above that ends half-way down.
+        let notched = [
+            (0.0, 0.0),
+            (40.0, 0.0),
+            (40.0, 50.0),
+            (60.0, 50.0),
+            (60.0, 0.0),
+            (100.0, 0.0),
+            (100.0, 100.0),
+            (0.0, 100.0),
+        ];
+        let places = places(&notched, 300, (50.0, 0.0)).unwrap();
+        let mut by_line: Vec<&Place> = places.iter().collect();
+        by_line.sort_by_key(|p| (p.line, p.along));
+        for pair in by_line.windows(2).filter(|w| w[0].line == w[1].line) {
+            assert_eq!(pair[0].along + 1, pair[1].along, "no place within a line is left out");
+            assert!((pair[1].at.0 - pair[0].at.0 - 5.5).abs() < 1.0 && pair[0].at.1 == pair[1].at.1, "{pair:?}");
+        }
+    }
+
     proptest! {
         #[test]
         fn every_place_is_inside(
@@ -138,7 +170,7 @@ mod tests {
             let places = places(&outline(&area), capacity, (50.0, -20.0)).unwrap();
             prop_assert_eq!(places.len(), capacity);
             let (sin, cos) = (-rotation).to_radians().sin_cos();
-            for (x, y) in places {
+            for Place { at: (x, y), .. } in places {
                 let (dx, dy) = (x - 50.0, y + 20.0);
                 let (x, y) = (dx * cos - dy * sin, dx * sin + dy * cos);
                 prop_assert!(x > -1e-6 && x < w + 1e-6 && y > -1e-6 && y < h + 1e-6, "{x} {y}");

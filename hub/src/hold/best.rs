@@ -80,10 +80,10 @@ pub fn companions_alone(hall: &Hall, fresh: &[SeatNo], result: &BTreeSet<SeatNo>
     fresh.iter().copied().filter(is_alone).collect()
 }
 
-/// Whether the ordinary seats among `result` sit next to one another.
+/// Whether the ordinary seats among `result` sit next to one another; standing places move about.
 pub fn side_by_side(hall: &Hall, result: &BTreeSet<SeatNo>) -> bool {
     let mut places: Vec<(u32, usize)> = Vec::with_capacity(result.len());
-    for seat in result.iter().filter(|s| hall.seat(**s).is_some_and(HallSeat::is_ordinary)) {
+    for seat in result.iter().filter(|s| hall.seat(**s).is_some_and(HallSeat::has_neighbours)) {
         let run = hall.seats[*seat as usize].run;
         if let Some(place) = hall.runs[run as usize].iter().position(|s| s == seat) {
             places.push((run, place));
@@ -104,7 +104,7 @@ pub fn singles_left(
     free: impl Fn(SeatNo) -> bool,
 ) -> Vec<SeatNo> {
     let runs: BTreeSet<u32> =
-        fresh.iter().filter_map(|s| hall.seat(*s)).filter(|s| s.is_ordinary()).map(|s| s.run).collect();
+        fresh.iter().filter_map(|s| hall.seat(*s)).filter(|s| s.has_neighbours()).map(|s| s.run).collect();
     let mut singles = Vec::new();
     for run in runs {
         let seats = &hall.runs[run as usize];

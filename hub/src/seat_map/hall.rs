@@ -35,6 +35,11 @@ impl HallSeat {
         self.flags & flag != 0
     }
 
+    /// A seat with a seat beside it: rules about who sits next to whom don't hold where people stand.
+    pub fn has_neighbours(&self) -> bool {
+        self.is_ordinary() && !self.is(STANDING)
+    }
+
     /// Anybody's: neither an accessible place, nor its companion's, nor gone.
     pub fn is_ordinary(&self) -> bool {
         self.flags & (ACCESSIBLE | COMPANION | RETIRED) == 0

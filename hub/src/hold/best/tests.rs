@@ -3,7 +3,7 @@ use std::sync::Arc;
 use fullhouse_protocol::seat::Status;
 
 use super::*;
-use crate::seat_map::testing::rows;
+use crate::seat_map::{STANDING, testing::rows};
 
 fn board(hall: Hall) -> Board {
     Board::new(Arc::new(hall))
@@ -109,4 +109,12 @@ fn a_companion_goes_with_its_place() {
     hall.seats[1].companion_of = Some(0);
     assert_eq!(companions_alone(&hall, &[1, 2], &[1, 2].into()), [1]);
     assert_eq!(companions_alone(&hall, &[0, 1], &[0, 1].into()), Vec::<SeatNo>::new());
+}
+
+#[test]
+fn nobody_is_left_single_where_people_stand() {
+    let hall = rows(&[&[STANDING; 6]]);
+    assert!(singles(&hall, &[1], &[]).is_empty());
+    assert!(side_by_side(&hall, &[0, 4].into()));
+    assert_eq!(singles(&rows(&[&[0; 6]]), &[1], &[]), [0]);
 }
