@@ -175,6 +175,8 @@ export interface Attempt {
   phase: AttemptPhase;
   action_url: string | null;
   decline_code: string | null;
+  /** How it ended: `declined`, `hold_ended`, `cancelled`, … */
+  outcome?: string | null;
   seats_until: string | null;
 }
 

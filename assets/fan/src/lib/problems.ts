@@ -49,9 +49,7 @@ export function explain(error: unknown): string {
 
 export function explainProblem(problem: Problem): string {
   const key =
-    problem.code === 'account_invalid'
-      ? ACCOUNT_FIELDS[problem.field ?? '']
-      : TEXTS[problem.code];
+    problem.code === 'account_invalid' ? ACCOUNT_FIELDS[problem.field ?? ''] : TEXTS[problem.code];
   if (!key) return problem.detail ? `${problem.title}: ${problem.detail}` : problem.title;
   return t(key, {
     limit: problem.limit ?? 0,
