@@ -7,6 +7,7 @@
 
 use chrono::{DateTime, Utc};
 use fullhouse_protocol::seat::Status;
+use sha2::{Digest, Sha256};
 use sqlx::PgPool;
 use uuid::Uuid;
 
@@ -18,11 +19,24 @@ use crate::{
     seat_map::{SeatNo, SeatSet},
 };
 
-/// Opens a buyer for the next customer at a terminal.
-pub async fn walk_in(pool: PgPool, terminal_id: Uuid) -> sqlx::Result<Uuid> {
+/// Opens a buyer for the next customer at a terminal, known by the request that brought them: sent
+/// again under the same key, it finds the same customer, and so the same hold.
+pub async fn walk_in(pool: PgPool, terminal_id: Uuid, key: &str) -> sqlx::Result<Uuid> {
+    let mut hash = Sha256::new();
+    hash.update(b"walk-in");
+    hash.update(terminal_id);
+    hash.update(key);
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&hash.finalize()[..16]);
+    let id = uuid::Builder::from_custom_bytes(bytes).into_uuid();
     db::write(async move {
-        let id = Uuid::now_v7();
-        sqlx::query!("insert into buyer (id, terminal_id) values ($1, $2)", id, terminal_id).execute(&pool).await?;
+        sqlx::query!(
+            "insert into buyer (id, terminal_id) values ($1, $2) on conflict (id) do nothing",
+            id,
+            terminal_id
+        )
+        .execute(&pool)
+        .await?;
         Ok(id)
     })
     .await
@@ -65,6 +79,15 @@ pub async fn sell(pool: PgPool, basket: Basket, tendered: Tendered) -> Result<So
     if let Some(sold) = already_sold(&pool, hold_id, basket.buyer_id).await? {
         return Ok(sold);
     }
+    let buyer_id = basket.buyer_id;
+    match sell_now(pool.clone(), basket, tendered).await {
+        Ok(sold) => Ok(sold),
+        // A second click came here while the first was selling: then it has sold by now.
+        Err(refusal) => already_sold(&pool, hold_id, buyer_id).await?.ok_or(refusal),
+    }
+}
+
+async fn sell_now(pool: PgPool, basket: Basket, tendered: Tendered) -> Result<Sold, SaleError> {
     let actor = basket.actor.clone();
     let order_id = checkout::price(pool.clone(), basket).await?;
     db::write(async move {

@@ -1,6 +1,6 @@
 //! Settings: `config.default.toml` is the manual and the default; a file and the environment replace single values.
 
-use std::path::Path;
+use std::{net::IpAddr, path::Path};
 
 use anyhow::{Context, bail};
 use serde::Deserialize;
@@ -134,7 +134,25 @@ impl Config {
                 set(&mut table, key, &value).with_context(|| format!("environment variable {name}"))?;
             }
         }
-        table.try_into().context("settings")
+        let config: Self = table.try_into().context("settings")?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Values that could only fail later, and then without a name.
+    fn check(&self) -> anyhow::Result<()> {
+        // The relay, the claim on the database, a desk and somebody who reads.
+        anyhow::ensure!(self.database.connections_max >= 4, "database.connections_max: at least 4");
+        let public = &self.http.public_url;
+        anyhow::ensure!(
+            public.starts_with("http://") || public.starts_with("https://"),
+            "http.public_url: {public:?} is not the address of a page"
+        );
+        for proxy in &self.http.trusted_proxies {
+            anyhow::ensure!(proxy.parse::<IpAddr>().is_ok(), "http.trusted_proxies: {proxy:?} is not an IP address");
+        }
+        anyhow::ensure!(self.payment.pay_margin_s >= 0, "payment.pay_margin_s: not below 0");
+        Ok(())
     }
 
     /// The defaults alone: what tests and the demo start from.

@@ -21,6 +21,7 @@ static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../migrations");
 
 /// Connects with the bounds of `[database]` on every wait.
 pub async fn connect(config: &config::Database) -> anyhow::Result<PgPool> {
+    anyhow::ensure!(!config.url.is_empty(), "database.url is not set");
     let options: PgConnectOptions = config.url.reveal().parse().context("database.url")?;
     let options = options.application_name("fullhouse").options([
         ("lock_timeout", format!("{}ms", config.lock_timeout_ms)),
@@ -30,6 +31,8 @@ pub async fn connect(config: &config::Database) -> anyhow::Result<PgPool> {
         ("tcp_keepalives_interval", "5".to_owned()),
         ("tcp_keepalives_count", "3".to_owned()),
     ]);
+    // The pool would try until its time is over, and then not say why.
+    PgConnection::connect_with(&options).await.context("connecting to PostgreSQL")?.close().await.ok();
     let pool = PgPoolOptions::new()
         .max_connections(config.connections_max)
         .acquire_timeout(Duration::from_millis(config.acquire_timeout_ms))

@@ -22,12 +22,21 @@ impl Till {
         self.try_post(path, body).await.expect("the hub answers")
     }
 
+    /// Under a key of the test's own.
+    pub async fn post_once(&self, path: &str, key: &str, body: Value) -> Answer {
+        self.send(path, key, body).await.expect("the hub answers")
+    }
+
     async fn try_post(&self, path: &str, body: Value) -> reqwest::Result<Answer> {
+        self.send(path, &uuid::Uuid::new_v4().to_string(), body).await
+    }
+
+    async fn send(&self, path: &str, key: &str, body: Value) -> reqwest::Result<Answer> {
         let request = self
             .http
             .post(format!("{}{path}", self.base))
             .bearer_auth(&self.token)
-            .header("idempotency-key", uuid::Uuid::new_v4().to_string())
+            .header("idempotency-key", key)
             .json(&body);
         Answer::read(request.send().await?).await
     }

@@ -25,6 +25,8 @@ use crate::{
     seat_map::SeatSet,
 };
 
+/// Nobody hands over more than ten times the largest order.
+const CASH_MINOR_MAX: i64 = 999_999_999;
 /// Seats that one call may block or unblock.
 const BLOCK_SEATS_MAX: usize = 10_000;
 
@@ -43,7 +45,7 @@ pub async fn place(
     let buyer_id = match body.buyer_id {
         Some(buyer_id) if box_office::is_its_walk_in(&pool, buyer_id, till.terminal_id).await? => buyer_id,
         Some(_) => return Err(Problem::new(Code::Forbidden).detail("This customer was not opened at this terminal.")),
-        None => box_office::walk_in(pool.clone(), till.terminal_id).await?,
+        None => box_office::walk_in(pool.clone(), till.terminal_id, &key).await?,
     };
     let event_id = body.event_id;
     let wish = HoldRequest { seats: body.seats, best: body.best, fewer_ok: body.fewer_ok, replace: body.replace };
@@ -82,8 +84,11 @@ pub async fn sell(
         return Err(Code::HoldUnknown.into());
     }
     let tendered = match body.tender {
+        TillTender::Cash { received_minor } if received_minor > CASH_MINOR_MAX => {
+            return Err(Problem::new(Code::TenderInvalid).detail("So much cash was not handed over."));
+        }
         TillTender::Cash { received_minor } => Tendered::Cash { received_minor },
-        TillTender::Comp { reason } => Tendered::Comp { reason },
+        TillTender::Comp { reason } => Tendered::Comp { reason: checked_reason(&reason)? },
     };
     let basket = Basket {
         hold_id: body.hold_id,
@@ -121,6 +126,14 @@ pub async fn unblock(
     set_block(pool, till, event_id, body, Block::Unblock).await
 }
 
+fn checked_reason(reason: &str) -> Result<String, Problem> {
+    let reason = reason.trim();
+    if reason.is_empty() || reason.chars().count() > 500 {
+        return Err(Problem::new(Code::BadRequest).detail("A reason of 1 to 500 characters is needed."));
+    }
+    Ok(reason.to_owned())
+}
+
 async fn set_block(
     pool: PgPool,
     till: Till,
@@ -129,10 +142,7 @@ async fn set_block(
     verb: Block,
 ) -> Result<StatusCode, Problem> {
     let seats = SeatSet::new(body.seats, BLOCK_SEATS_MAX)?;
-    let reason = body.reason.trim().to_owned();
-    if reason.is_empty() || reason.chars().count() > 500 {
-        return Err(Problem::new(Code::BadRequest).detail("A reason of 1 to 500 characters is needed."));
-    }
+    let reason = checked_reason(&body.reason)?;
     box_office::block(pool, event_id, seats, verb, reason, format!("terminal {}", till.name)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

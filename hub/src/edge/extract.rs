@@ -151,6 +151,9 @@ impl<T: FromStr, S: Send + Sync> FromRequestParts<S> for PathId<T> {
         let unknown = unknown_at(parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str));
         let Path(text) =
             <Path<String> as FromRequestParts<S>>::from_request_parts(parts, state).await.map_err(|_| unknown)?;
+        if text.contains('\0') {
+            return Err(unknown.into()); // no text of ours has one, and the database refuses to compare it
+        }
         text.parse().map(Self).map_err(|_| unknown.into())
     }
 }
@@ -178,6 +181,13 @@ impl<T: DeserializeOwned> FromRequest<Hub> for Body<T> {
             return Err(Problem::new(Code::JsonInvalid).detail("The content type has to be application/json."));
         }
         let bytes = read_bounded(request, hub.config.http.body_max_bytes).await?;
+        // serde reads a list as an object's fields in order; a client that sends one is mistaken.
+        if bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'[') {
+            return Err(Problem::new(Code::JsonInvalid).detail("An object is expected, not a list."));
+        }
+        if names_nul(&bytes) {
+            return Err(Problem::new(Code::JsonInvalid).detail("No text may contain the character U+0000."));
+        }
         let mut json = serde_json::Deserializer::from_slice(&bytes);
         let value = serde_path_to_error::deserialize(&mut json).map_err(|e| {
             let at = e.path().to_string();
@@ -186,6 +196,14 @@ impl<T: DeserializeOwned> FromRequest<Hub> for Body<T> {
         json.end().map_err(|e| Problem::new(Code::JsonInvalid).detail(e.to_string()))?;
         Ok(Self(value))
     }
+}
+
+/// Whether a text of this JSON contains U+0000, which PostgreSQL can't store. (A raw one is no JSON.)
+fn names_nul(json: &[u8]) -> bool {
+    const NUL: &[u8] = br"\u0000";
+    json.windows(NUL.len())
+        .enumerate()
+        .any(|(at, six)| six == NUL && json[..at].iter().rev().take_while(|b| **b == b'\\').count() % 2 == 0)
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -315,6 +333,14 @@ mod tests {
         let twice = Request::builder().header("idempotency-key", "a").header("idempotency-key", "b").body(()).unwrap();
         let (mut parts, ()) = twice.into_parts();
         assert!(IdempotencyKey::from_request_parts(&mut parts, &()).await.is_err());
+    }
+
+    #[test]
+    fn nul_is_found_where_it_is_one() {
+        assert!(names_nul(br#"{"a":"x\u0000"}"#));
+        assert!(names_nul(br#"{"a":"\\\u0000"}"#));
+        assert!(!names_nul(br#"{"a":"\\u0000"}"#), "a backslash, and the letters u0000");
+        assert!(!names_nul(br#"{"a":"\u00001"}"#.split_at(3).0));
     }
 
     #[test]

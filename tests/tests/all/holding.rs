@@ -420,3 +420,51 @@ async fn an_order_that_costs_nothing_is_claimed_once() {
     hub.stop().await;
     database.finish().await;
 }
+
+#[tokio::test]
+async fn a_till_that_asks_again_finds_its_customer_and_a_double_click_sells_once() {
+    let database = Database::new().await;
+    let event = Rows::new(2, 10).open(database.pool()).await;
+    let hub = Hub::start(database.config().await).await;
+    let till = Till::enrol(&database, &hub.url(), "Counter 1").await;
+    let other = Till::enrol(&database, &hub.url(), "Counter 2").await;
+    let body = json!({ "event_id": event, "best": { "count": 2 } });
+    let ask = || till.post_once("/api/box-office/holds", "the-same-key", body.clone());
+    let (one, two, three) = tokio::join!(ask(), ask(), ask());
+    let held = one.ok();
+    assert_eq!((two.ok(), three.ok()), (held.clone(), held.clone()));
+    let next = other.post_once("/api/box-office/holds", "the-same-key", body.clone()).await.ok();
+    assert_ne!(next["buyer_id"], held["buyer_id"], "another terminal's key is another one");
+    assert_eq!(
+        till.post_once("/api/box-office/holds", "the-same-key", json!({ "event_id": event, "seats": [9] }))
+            .await
+            .code(),
+        "idempotency_mismatch"
+    );
+
+    let sell = || till.sell_for_cash(&held, 10_000);
+    let (one, two, three) = tokio::join!(sell(), sell(), sell());
+    let sold = one.ok();
+    for again in [two.ok(), three.ok(), sell().await.ok()] {
+        assert_eq!((&again["order"]["id"], &again["change_minor"]), (&sold["order"]["id"], &json!(1_000)));
+    }
+    assert_eq!(other.sell_for_cash(&next, i64::MAX).await.code(), "tender_invalid");
+    hub.stop().await;
+    database.finish().await;
+}
+
+#[tokio::test]
+async fn no_text_reaches_the_database_that_it_cannot_store() {
+    let database = Database::new().await;
+    let event = Rows::new(2, 10).open(database.pool()).await;
+    let hub = Hub::start(database.config().await).await;
+    let fan = &fan::many(&database, &hub.url(), 1).await[0];
+    let till = Till::enrol(&database, &hub.url(), "Counter 1").await;
+    assert_eq!(fan.get("/api/events/1%00").await.code(), "event_unknown");
+    assert_eq!(fan.post("/api/session", json!({ "email": "a\u{0}", "password": "x" })).await.code(), "json_invalid");
+    let block = json!({ "seats": [1], "reason": "a\u{0}" });
+    assert_eq!(till.post(&format!("/api/box-office/events/{event}/block"), block).await.code(), "json_invalid");
+    assert_eq!(fan.hold_with(event, json!([[1, 2]])).await.code(), "json_invalid");
+    hub.stop().await;
+    database.finish().await;
+}

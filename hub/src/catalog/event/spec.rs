@@ -146,6 +146,7 @@ pub(super) fn plain_faults(spec: &EventSpec) -> Vec<String> {
         }
     };
     check(is_slug(&spec.slug), "slug: small letters, digits and single hyphens are taken");
+    check(!spec.slug.bytes().all(|b| b.is_ascii_digit()), "slug: digits alone are an event's number");
     check(!spec.name.trim().is_empty() && spec.name.chars().count() <= 200, "name: 1 to 200 characters are needed");
     check(spec.description.chars().count() <= 10_000, "description: at most 10,000 characters are taken");
     check(spec.tags.len() <= 20, "tags: at most 20 are taken");
@@ -155,7 +156,10 @@ pub(super) fn plain_faults(spec: &EventSpec) -> Vec<String> {
     );
     check((1..=50).contains(&spec.seat_limit), "seat_limit: from 1 to 50");
     check((1..=spec.seat_limit.max(1)).contains(&spec.seats_min), "seats_min: from 1 to seat_limit");
-    check((1..=86_400).contains(&spec.hold_ttl_s), "hold_ttl_s: from 1 to 86400 seconds");
+    check(
+        (120..=86_400).contains(&spec.hold_ttl_s),
+        "hold_ttl_s: from 120 to 86400 seconds: no payment starts in the last 60",
+    );
     check(spec.levels.len() <= 64, "levels: at most 64 are taken");
     let amount = |a: i64| (0..=99_999_999).contains(&a);
     for (i, tag) in spec.tags.iter().enumerate() {
