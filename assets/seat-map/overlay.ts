@@ -59,8 +59,12 @@ export function drawSectionNames(
       y = screenOf(camera, 0, section.box.maxY)[1] + font * 1.6;
     }
     const two = side > 46 || plan.sections.length <= 12;
+    const free = board.freeIn(index);
+    const text = texts.free(free / Math.max(1, board.total[index]), free);
+    const small = Math.max(NAME_MIN, Math.round(font * 0.76));
+    const both = Math.max(wide, words.width(text, small, FREE_WEIGHT));
     const placed =
-      place(taken, x, y, wide, font, two) ?? (two && place(taken, x, y, wide, font, false));
+      (two && place(taken, x, y, both, font, true)) || place(taken, x, y, wide, font, false);
     if (!placed) continue;
     taken.push(placed.rect);
 
@@ -69,9 +73,6 @@ export function drawSectionNames(
     const nameY = placed.two ? y - font * 0.55 : y;
     words.draw(c, section.name, x, nameY, font, NAME_WEIGHT, color, dpr);
     if (placed.two) {
-      const free = board.freeIn(index);
-      const text = texts.free(free / Math.max(1, board.total[index]), free);
-      const small = Math.max(NAME_MIN, Math.round(font * 0.76));
       words.draw(c, text, x, y + font * 0.6, small, FREE_WEIGHT, color, dpr);
     }
   }
@@ -87,8 +88,9 @@ function place(
   font: number,
   two: boolean,
 ) {
-  const halfWide = Math.max(wide, two ? font * 3.6 : 0) / 2 + 2;
-  const halfHigh = font * (two ? 1.2 : 0.6);
+  // The outline of the letters, and a little air.
+  const halfWide = wide / 2 + 4;
+  const halfHigh = font * (two ? 1.25 : 0.7) + 2;
   const rect: Rect = [x - halfWide, y - halfHigh, x + halfWide, y + halfHigh];
   const covers = taken.some(
     (t) => rect[0] < t[2] && rect[2] > t[0] && rect[1] < t[3] && rect[3] > t[1],
