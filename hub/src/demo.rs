@@ -8,6 +8,7 @@
 mod house; // what is in it: events, accounts, a till
 
 use std::{
+    fs,
     net::{Ipv4Addr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
 };
@@ -77,7 +78,7 @@ async fn open(mut config: Config, options: &Options) -> anyhow::Result<Opened> {
     let postgres = EmbeddedPostgres::start(settings).await?;
     postgres.ensure_database(DATABASE).await?;
 
-    let provider = Provider::open(&listen, &mut config).await?;
+    let provider = Provider::open(&listen, &data, &mut config).await?;
     config.database.url = Secret::new(postgres.url(DATABASE));
     config.http.listen = listen.to_string();
     config.http.public_url = format!("http://{listen}");
@@ -136,7 +137,8 @@ fn page_directory() -> String {
     String::new()
 }
 
-/// The simulated payment provider, on a port of its own.
+/// The simulated payment provider, on a port of its own: the same at every start, with what it knew,
+/// so that a payment under way goes on.
 struct Provider {
     stop: CancellationToken,
     task: JoinHandle<anyhow::Result<()>>,
@@ -144,8 +146,8 @@ struct Provider {
 
 impl Provider {
     /// Starts it, and points the hub's settings at it.
-    async fn open(hub: &SocketAddr, config: &mut Config) -> anyhow::Result<Self> {
-        let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("the provider's port")?;
+    async fn open(hub: &SocketAddr, data: &Path, config: &mut Config) -> anyhow::Result<Self> {
+        let listener = remembered_port(&data.join("provider-port")).await.context("the provider's port")?;
         let url = format!("http://{}", listener.local_addr()?);
         let settings = SimulatorConfig {
             webhook_url: Some(format!("http://{hub}/api/webhooks/payments")),
@@ -153,6 +155,7 @@ impl Provider {
             secret_key: Secret::new(random_secret("sk_test_")),
             latency: Latency::Lognormal { p50_ms: 200, p99_ms: 1_500 },
             seed: rand::random(), // the numbers of its objects must not come again at the next start
+            state_file: Some(data.join("provider.json")),
             ..SimulatorConfig::default()
         };
         config.payment.provider_url.clone_from(&url);
@@ -169,6 +172,17 @@ impl Provider {
         self.stop.cancel();
         let _ = self.task.await; // it ends; how, is of no interest any more
     }
+}
+
+/// The port of the last start, or another if there was none or it is taken.
+async fn remembered_port(file: &Path) -> anyhow::Result<tokio::net::TcpListener> {
+    let before: u16 = fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+    let listener = match tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, before)).await {
+        Ok(listener) => listener,
+        Err(_) => tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?,
+    };
+    fs::write(file, listener.local_addr()?.port().to_string())?;
+    Ok(listener)
 }
 
 /// Whoever else is on this machine can reach the ports, so the keys are nobody's to guess.

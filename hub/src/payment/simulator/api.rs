@@ -75,7 +75,7 @@ pub fn create(world: &mut World, params: &Params, effect: &Effect, public_url: &
         created: world.now(),
         amount,
         currency,
-        status: if payment_method.is_some() { "requires_confirmation" } else { "requires_payment_method" },
+        status: if payment_method.is_some() { "requires_confirmation" } else { "requires_payment_method" }.into(),
         manual_capture: manual("capture_method"),
         manual_confirmation: manual("confirmation_method"),
         payment_method,
@@ -107,7 +107,7 @@ fn method(world: &mut World, id: &str) -> Option<String> {
     if !world.methods.contains_key(id) {
         let card = cards::by_token(id)?;
         let last4 = card.number[card.number.len() - 4..].to_owned();
-        world.methods.insert(id.into(), Method { behaviour: card.behaviour, last4, token: id.into() });
+        world.methods.insert(id.into(), Method { last4, token: id.into() });
     }
     Some(id.to_owned())
 }
@@ -123,8 +123,8 @@ pub fn payment_method(world: &mut World, params: &Params) -> Reply {
     };
     let id = world.id("pm");
     let last4 = number[number.len() - 4..].to_owned();
-    let (behaviour, token) = (card.behaviour, card.token.to_owned());
-    world.methods.insert(id.clone(), Method { behaviour, last4: last4.clone(), token });
+    let token = card.token.to_owned();
+    world.methods.insert(id.clone(), Method { last4: last4.clone(), token });
     Reply::ok(json!({"id": id, "object": "payment_method", "type": "card", "livemode": false,
         "card": {"brand": "visa", "last4": last4}}))
 }
@@ -143,7 +143,7 @@ pub fn confirm(world: &mut World, id: &str, params: &Params, effect: &Effect, pu
 fn confirm_at(world: &mut World, at: usize, params: &Params, effect: &Effect, public_url: &str) -> Reply {
     let how = hook(effect);
     let intent = &mut world.intents[at];
-    if !matches!(intent.status, "requires_confirmation" | "requires_payment_method") {
+    if !matches!(&*intent.status, "requires_confirmation" | "requires_payment_method") {
         return Reply::unexpected(intent, "confirm");
     }
     let Some(method) = intent.payment_method.as_ref().and_then(|m| world.methods.get(m)).cloned() else {
@@ -156,7 +156,7 @@ fn confirm_at(world: &mut World, at: usize, params: &Params, effect: &Effect, pu
     let behaviour = match &effect.outcome {
         Some(Outcome::Approve) => Behaviour::Approve,
         Some(Outcome::Challenge) => Behaviour::Challenge,
-        _ => method.behaviour,
+        _ => method.behaviour(),
     };
     if let Some(Outcome::Decline { code }) = &effect.outcome {
         return declined(world, at, "card_declined", Some(code), &how);
@@ -164,8 +164,8 @@ fn confirm_at(world: &mut World, at: usize, params: &Params, effect: &Effect, pu
     match behaviour {
         Behaviour::Decline(code) => return declined(world, at, "card_declined", Some(code), &how),
         Behaviour::Challenge if !intent.authenticated => {
-            intent.status = "requires_action";
-            intent.challenge = Some(format!("{public_url}/challenge/{}?secret={}", intent.id, intent.secret));
+            intent.status = "requires_action".into();
+            intent.challenge = Some(intent.challenge_url(public_url));
             world.intent_event(at, "requires_action", &how);
             return Reply::ok(world.intents[at].render());
         }
@@ -175,7 +175,7 @@ fn confirm_at(world: &mut World, at: usize, params: &Params, effect: &Effect, pu
     match effect.outcome {
         Some(Outcome::Processing { ms }) => {
             let until = world.now() + ms;
-            world.intents[at].status = "processing";
+            world.intents[at].status = "processing".into();
             world.intents[at].processing_until = Some(until);
             world.intent_event(at, "processing", &how);
         }
@@ -208,7 +208,7 @@ pub fn answer_challenge(world: &mut World, at: usize, approve: bool, how: &Webho
     }
     intent.authenticated = true;
     if intent.manual_confirmation {
-        intent.status = "requires_confirmation";
+        intent.status = "requires_confirmation".into();
     } else {
         let amount = intent.amount;
         world.authorise(at, amount, AUTHORISATION_MS, how);
@@ -245,7 +245,8 @@ pub fn cancel(world: &mut World, id: &str, effect: &Effect) -> Reply {
         world.capture(at, amount, &how);
     }
     let intent = &world.intents[at];
-    if effect.outcome == Some(Outcome::CancelFails) || matches!(intent.status, "succeeded" | "canceled" | "processing")
+    if effect.outcome == Some(Outcome::CancelFails)
+        || matches!(&*intent.status, "succeeded" | "canceled" | "processing")
     {
         return Reply::unexpected(intent, "cancel");
     }
@@ -288,8 +289,8 @@ pub fn refund(world: &mut World, params: &Params, effect: &Effect) -> Reply {
     };
     let now = world.now();
     let (status, then) = match effect.outcome {
-        Some(Outcome::RefundPending { ms }) => ("pending", Some((now + ms, "succeeded"))),
-        Some(Outcome::RefundFailsLater { ms }) => ("succeeded", Some((now + ms, "failed"))),
+        Some(Outcome::RefundPending { ms }) => ("pending", Some((now + ms, "succeeded".into()))),
+        Some(Outcome::RefundFailsLater { ms }) => ("succeeded", Some((now + ms, "failed".into()))),
         Some(Outcome::RefundFails) => ("failed", None),
         _ => ("succeeded", None),
     };
@@ -302,7 +303,7 @@ pub fn refund(world: &mut World, params: &Params, effect: &Effect) -> Reply {
         charge: intent.charge.clone(),
         amount,
         currency: intent.currency.clone(),
-        status,
+        status: status.into(),
         metadata: metadata(params),
         then,
     };

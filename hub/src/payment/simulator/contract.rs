@@ -17,6 +17,7 @@ struct Scene {
     url: String,
     attempt_id: Uuid,
     stop: CancellationToken,
+    served: Option<tokio::task::JoinHandle<anyhow::Result<()>>>,
 }
 
 impl Drop for Scene {
@@ -39,8 +40,14 @@ impl Scene {
         config.publishable_key = simulator.publishable_key.clone();
         config.timeout_ms = timeout_ms;
         let stop = CancellationToken::new();
-        tokio::spawn(serve(listener, simulator, stop.clone()));
-        Self { client: Client::new(&config).unwrap(), url, attempt_id: Uuid::new_v4(), stop }
+        let served = Some(tokio::spawn(serve(listener, simulator, stop.clone())));
+        Self { client: Client::new(&config).unwrap(), url, attempt_id: Uuid::new_v4(), stop, served }
+    }
+
+    /// Ends the simulator, and returns when it has ended.
+    async fn end(mut self) {
+        self.stop.cancel();
+        self.served.take().unwrap().await.unwrap().unwrap();
     }
 
     fn create(&self, payment_method: &str) -> Call {
@@ -355,4 +362,34 @@ async fn the_form_makes_a_payment_method_with_the_public_key_only() {
     assert_eq!(make("payment_intents", "4242424242424242").await.0, 401);
     let intent = scene.created(method["id"].as_str().unwrap()).await;
     assert!(matches!(scene.client.send(&scene.confirm(&intent, 1)).await.outcome, Outcome::Declined(_)));
+}
+
+#[tokio::test]
+async fn what_was_promised_outlives_a_restart() {
+    let directory = std::env::temp_dir().join(format!("fullhouse-simulator-{}", Uuid::new_v4()));
+    std::fs::create_dir(&directory).unwrap();
+    let settings = || SimulatorConfig { state_file: Some(directory.join("state.json")), ..Default::default() };
+    let scene = Scene::with(5_000, settings()).await;
+    let create = scene.create("pm_card_threeDSecure2Required");
+    let created: PaymentIntent = done(&scene.client.send(&create).await);
+    let challenged: PaymentIntent = done(&scene.client.send(&scene.confirm(&created, 1)).await);
+    scene.end().await;
+
+    let mut again = Scene::with(5_000, settings()).await;
+    again.attempt_id = Uuid::nil(); // the objects are found by themselves
+    let seen = again.get(&challenged.id).await;
+    assert_eq!((&seen.status, seen.amount), (&IntentStatus::RequiresAction, challenged.amount));
+    assert!(seen.action_url().unwrap().starts_with(&again.url), "the challenge is where the simulator is now");
+    let replay = again.client.send(&create).await;
+    assert!(replay.replayed);
+    assert_eq!(done::<PaymentIntent>(&replay).id, created.id);
+    again.answer_challenge(&seen, "approve").await;
+    assert_eq!(again.get(&seen.id).await.status, IntentStatus::RequiresConfirmation);
+    again.end().await;
+
+    let last = Scene::with(5_000, settings()).await;
+    assert_eq!(last.get(&seen.id).await.status, IntentStatus::RequiresConfirmation, "an answered challenge too");
+    assert_ne!(last.created("pm_card_visa").await.id, created.id, "no number is given twice");
+    last.end().await;
+    std::fs::remove_dir_all(directory).unwrap();
 }

@@ -29,7 +29,7 @@ struct Reset {
 }
 
 async fn reset(State(sim): State<Simulator>, Json(reset): Json<Reset>) -> StatusCode {
-    *sim.world() = World::new(reset.seed);
+    *sim.world() = World { changed: true, ..World::new(reset.seed) };
     StatusCode::NO_CONTENT
 }
 
@@ -49,6 +49,7 @@ async fn clock(State(sim): State<Simulator>, Json(clock): Json<Clock>) -> Json<V
             Clock::Set(at) => world.ahead_ms += at - world.now(),
             Clock::Advance(by) => world.ahead_ms += by,
         }
+        world.changed = true;
         world.settle();
         world.now()
     };

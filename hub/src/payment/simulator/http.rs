@@ -129,7 +129,7 @@ impl Work {
         let subject = Subject { op, attempt: attempt.as_deref(), payment_method: known_as.as_deref() };
         let mut effect = rules::apply(rules, rng, subject);
         if op == "confirm" && at.is_some_and(|at| world.intents[at].status == "requires_confirmation") {
-            match method.map(|m| m.behaviour) {
+            match method.map(|m| m.behaviour()) {
                 Some(Behaviour::Slow(ms)) => effect.latency = effect.latency.or(Some(Latency::Fixed { ms })),
                 Some(Behaviour::LostAnswer) => effect.network = effect.network.or(Some(Network::TimeoutAfter)),
                 _ => {}
@@ -177,6 +177,7 @@ impl Work {
         if effect.status == Some(Status::After500) {
             reply = broken();
         }
+        world.changed |= self.method == Method::POST;
         if let Some(key) = key {
             if reply.began {
                 let answer = (reply.status, reply.body.clone());

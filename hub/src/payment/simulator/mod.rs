@@ -15,12 +15,14 @@ mod api; // the provider's operations
 mod http; // the provider's addresses
 mod hooks; // webhooks
 mod control; // /_sim
+mod state; // the truth, kept in a file
 mod pages; // the card form, the challenge
 #[cfg(test)]
 mod contract; // our client against it, over a socket
 
 use std::{
     convert::Infallible,
+    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
@@ -36,7 +38,7 @@ use tokio::{net::TcpListener, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use self::{rules::Latency, world::World};
+use self::{rules::Latency, state::StateFile, world::World};
 use crate::config::Secret;
 
 /// The version whose shapes are spoken.
@@ -57,6 +59,8 @@ pub struct SimulatorConfig {
     pub public_url: String,
     /// Of every request that no rule says anything about.
     pub latency: Latency,
+    /// Where the truth outlives the process; none: it begins anew.
+    pub state_file: Option<PathBuf>,
 }
 
 impl Default for SimulatorConfig {
@@ -71,6 +75,7 @@ impl Default for SimulatorConfig {
             webhook_retry_ms: vec![500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000],
             public_url: String::new(),
             latency: Latency::NONE,
+            state_file: None,
         }
     }
 }
@@ -119,8 +124,10 @@ pub async fn serve(listener: TcpListener, mut config: SimulatorConfig, stop: Can
     if config.public_url.is_empty() {
         config.public_url = format!("http://{}", listener.local_addr().context("the simulator's address")?);
     }
+    let state = config.state_file.clone().map(StateFile::new);
+    let read = state.as_ref().map(|file| file.read(&config.public_url)).transpose()?.flatten();
     let sim = Simulator(Arc::new(Inner {
-        world: Mutex::new(World::new(config.seed)),
+        world: Mutex::new(read.unwrap_or_else(|| World::new(config.seed))),
         webhook_url: Mutex::new(config.webhook_url.clone()),
         http: reqwest::Client::builder().no_proxy().build().context("the HTTP client of webhooks")?,
         stop: stop.clone(),
@@ -133,11 +140,13 @@ pub async fn serve(listener: TcpListener, mut config: SimulatorConfig, stop: Can
         .merge(control::routes())
         .with_state(sim.clone());
 
+    let still = CancellationToken::new();
+    let kept = state.map(|file| tokio::spawn(file.keep(sim.clone(), still.clone())));
     let mut tasks = JoinSet::new();
     tasks.spawn(pass_time(sim));
     loop {
         let accepted = tokio::select! {
-            _ = stop.cancelled() => return Ok(()), // dropping the set ends what is open
+            _ = stop.cancelled() => break,
             accepted = listener.accept() => accepted,
             Some(_) = tasks.join_next() => continue,
         };
@@ -148,6 +157,12 @@ pub async fn serve(listener: TcpListener, mut config: SimulatorConfig, stop: Can
         let _ = socket.set_nodelay(true);
         tasks.spawn(connection(socket, router.clone()));
     }
+    tasks.shutdown().await; // first, so that nobody is told anything that the last writing misses
+    still.cancel();
+    if let Some(kept) = kept {
+        kept.await.context("keeping the simulator's state")?;
+    }
+    Ok(())
 }
 
 async fn connection(socket: tokio::net::TcpStream, router: Router) {

@@ -94,6 +94,7 @@ pub async fn answer(State(sim): State<Simulator>, Path(id): Path<String>, body: 
             return StatusCode::NOT_FOUND;
         };
         let how = world.hook("challenge", at);
+        world.changed = true;
         api::answer_challenge(&mut world, at, params.get("answer") == Some("approve"), &how);
     }
     sim.deliver_outgoing().await;

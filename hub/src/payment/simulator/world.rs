@@ -2,47 +2,78 @@
 //!
 //! Everything here is decided under one lock, by one clock that tests may set, from one seed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap},
+};
 
 use rand::{Rng, SeedableRng, distr::Alphanumeric, rngs::StdRng};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    cards::Behaviour,
+    cards::{self, Behaviour},
     rules::{Rule, Webhook},
 };
 
 /// Unix milliseconds by the simulator's clock.
 pub type Millis = i64;
 
+/// So many events outlive a restart: an old one says nothing that its object does not.
+const EVENTS_KEPT_MAX: usize = 1_000;
+
 /// An authorisation of a customer who is online lasts seven days.
 pub const AUTHORISATION_MS: i64 = 7 * 86_400_000;
 
+#[derive(Serialize, Deserialize)]
 pub struct World {
     pub seed: u64,
+    /// A world that was read goes on with other numbers: those of its seed are given away.
+    #[serde(skip, default = "unused_numbers")]
     pub rng: StdRng,
     pub ahead_ms: i64,
     pub intents: Vec<Intent>,
     pub refunds: Vec<Refund>,
     pub transactions: Vec<Value>,
+    #[serde(serialize_with = "newest")]
     pub events: Vec<Value>,
     pub methods: HashMap<String, Method>,
     pub keys: HashMap<String, Key>,
+    /// What goes wrong, and what was asked, is of this run.
+    #[serde(skip)]
     pub rules: Vec<Rule>,
+    #[serde(skip)]
     pub log: Vec<Value>,
     /// Events that are to be delivered, and how.
     pub outgoing: Vec<(Value, Webhook)>,
+    /// Something here is not in the state file yet.
+    #[serde(skip)]
+    pub changed: bool,
 }
 
-#[derive(Debug, Clone)]
+fn unused_numbers() -> StdRng {
+    StdRng::seed_from_u64(rand::random())
+}
+
+fn newest<S: serde::Serializer>(events: &[Value], to: S) -> Result<S::Ok, S::Error> {
+    events[events.len().saturating_sub(EVENTS_KEPT_MAX)..].serialize(to)
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Method {
-    pub behaviour: Behaviour,
     pub last4: String,
     /// The token that rules know it by.
     pub token: String,
 }
 
+impl Method {
+    pub fn behaviour(&self) -> Behaviour {
+        cards::by_token(&self.token).map_or(Behaviour::Approve, |card| card.behaviour)
+    }
+}
+
 /// What is known of an idempotency key. `answer` is none while the first request runs.
+#[derive(Serialize, Deserialize)]
 pub struct Key {
     pub path: String,
     pub params: Vec<(String, String)>,
@@ -51,14 +82,14 @@ pub struct Key {
     pub at: Millis,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Intent {
     pub id: String,
     pub secret: String,
     pub created: Millis,
     pub amount: i64,
     pub currency: String,
-    pub status: &'static str,
+    pub status: Cow<'static, str>,
     pub manual_capture: bool,
     pub manual_confirmation: bool,
     pub payment_method: Option<String>,
@@ -75,12 +106,12 @@ pub struct Intent {
     pub expires_at: Option<Millis>,
     /// Not known until then; then authorised.
     pub processing_until: Option<Millis>,
-    pub cancellation_reason: Option<&'static str>,
+    pub cancellation_reason: Option<Cow<'static, str>>,
     pub confirms: u32,
     pub captures: u32,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Refund {
     pub id: String,
     pub created: Millis,
@@ -88,10 +119,10 @@ pub struct Refund {
     pub charge: Option<String>,
     pub amount: i64,
     pub currency: String,
-    pub status: &'static str,
+    pub status: Cow<'static, str>,
     pub metadata: BTreeMap<String, String>,
     /// What it becomes, and when.
-    pub then: Option<(Millis, &'static str)>,
+    pub then: Option<(Millis, Cow<'static, str>)>,
 }
 
 impl World {
@@ -109,6 +140,16 @@ impl World {
             rules: Vec::new(),
             log: Vec::new(),
             outgoing: Vec::new(),
+            changed: false,
+        }
+    }
+
+    /// After it was read: whoever serves it may have another address now, and the requests that
+    /// were under way died before they had done anything.
+    pub fn resume(&mut self, public_url: &str) {
+        self.keys.retain(|_, key| key.answer.is_some());
+        for intent in self.intents.iter_mut().filter(|intent| intent.challenge.is_some()) {
+            intent.challenge = Some(intent.challenge_url(public_url));
         }
     }
 
@@ -127,6 +168,7 @@ impl World {
 
     /// Notes an event about an object, as it is now, and queues its delivery.
     pub fn event(&mut self, kind: &str, object: Value, how: &Webhook) {
+        self.changed = true;
         let now = self.now();
         for twin in 0..=u32::from(how.twin) {
             let id = self.id("evt");
@@ -155,7 +197,7 @@ impl World {
         let charge = self.id("ch");
         let now = self.now();
         let intent = &mut self.intents[at];
-        intent.status = "requires_capture";
+        intent.status = "requires_capture".into();
         intent.amount_capturable = amount;
         intent.last_error = None;
         intent.challenge = None;
@@ -172,7 +214,7 @@ impl World {
     pub fn capture(&mut self, at: usize, amount: i64, how: &Webhook) {
         let (txn, now) = (self.id("txn"), self.now());
         let intent = &mut self.intents[at];
-        intent.status = "succeeded";
+        intent.status = "succeeded".into();
         intent.amount_capturable = 0;
         intent.amount_received = amount;
         intent.captures += 1;
@@ -189,9 +231,9 @@ impl World {
 
     pub fn cancel(&mut self, at: usize, reason: Option<&'static str>, how: &Webhook) {
         let intent = &mut self.intents[at];
-        intent.status = "canceled";
+        intent.status = "canceled".into();
         intent.amount_capturable = 0;
-        intent.cancellation_reason = reason;
+        intent.cancellation_reason = reason.map(Cow::Borrowed);
         intent.challenge = None;
         intent.expires_at = None;
         intent.processing_until = None;
@@ -201,7 +243,7 @@ impl World {
     pub fn decline(&mut self, at: usize, code: &str, decline_code: Option<&str>, how: &Webhook) {
         let charge = self.id("ch");
         let intent = &mut self.intents[at];
-        intent.status = "requires_payment_method";
+        intent.status = "requires_payment_method".into();
         intent.challenge = None;
         intent.charge = Some(charge);
         intent.last_error = Some(json!({
@@ -226,10 +268,7 @@ impl World {
             }
         }
         for at in 0..self.refunds.len() {
-            if let Some((due, status)) = self.refunds[at].then
-                && due <= now
-            {
-                self.refunds[at].then = None;
+            if let Some((_, status)) = self.refunds[at].then.take_if(|(due, _)| *due <= now) {
                 self.refunds[at].status = status;
                 self.money_comes_back_if_failed(at);
                 let how = self.intent(&self.refunds[at].intent.clone()).map(|i| self.hook("settle", i));
@@ -265,6 +304,10 @@ impl World {
 }
 
 impl Intent {
+    pub fn challenge_url(&self, public_url: &str) -> String {
+        format!("{public_url}/challenge/{}?secret={}", self.id, self.secret)
+    }
+
     pub fn render(&self) -> Value {
         let next_action = self.challenge.as_ref().map(|url| match &self.return_url {
             Some(back) => json!({"type": "redirect_to_url", "redirect_to_url": {"url": url, "return_url": back}}),
