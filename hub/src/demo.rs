@@ -11,6 +11,7 @@ use std::{
     fs,
     net::{Ipv4Addr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
+    process::ExitStatus,
 };
 
 use anyhow::Context;
@@ -53,11 +54,24 @@ pub async fn run(config: Config, options: Options, mut asked: impl AsyncFnMut())
         opened = open(config, &options) => opened?,
         () = asked() => return Ok(()), // what had started ends as it is dropped
     };
-    asked().await;
+    let postgres_ended = tokio::select! {
+        () = asked() => None,
+        status = opened.postgres.ended() => Some(status),
+    };
     println!("Closing.");
     tokio::select! {
-        () = opened.close() => Ok(()),
+        () = opened.close() => says_why(postgres_ended),
         () = asked() => anyhow::bail!("closed at once; PostgreSQL still writes down what was committed"),
+    }
+}
+
+/// Without its PostgreSQL a demo could only refuse. Starting it again is left to whoever sees why it ended.
+fn says_why(postgres_ended: Option<ExitStatus>) -> anyhow::Result<()> {
+    match postgres_ended {
+        None => Ok(()),
+        Some(status) => anyhow::bail!(
+            "the demo's PostgreSQL ended by itself ({status}), so the demo closed; started again, it goes on where it was"
+        ),
     }
 }
 

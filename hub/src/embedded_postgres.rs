@@ -11,7 +11,7 @@ use std::{
     fs::{self, File, OpenOptions},
     os::unix::fs::{MetadataExt, PermissionsExt, chown},
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, ExitStatus},
     time::Duration,
 };
 
@@ -29,6 +29,8 @@ const PORT: u16 = 5432; // only names the socket
 const ROLE: &str = "fullhouse";
 const SOCKET_PATH_MAX: usize = 107; // sockaddr_un
 const START_AT_MOST: Duration = Duration::from_secs(60); // recovery after a crash included
+
+const LOOK_EVERY: Duration = Duration::from_millis(200); // a child's end wakes a thread, not a task
 
 /// How to run it.
 #[derive(Debug, Clone)]
@@ -93,6 +95,16 @@ impl EmbeddedPostgres {
             sqlx::query(&format!("create database {name}")).execute(&mut db).await?;
         }
         Ok(db.close().await?)
+    }
+
+    /// Returns when it has ended without being asked to.
+    pub async fn ended(&self) -> ExitStatus {
+        loop {
+            if let Some(status) = self.child.ended() {
+                return status;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
     }
 
     /// Ends it: connections are cut, what was committed is on disk.
