@@ -35,6 +35,12 @@ export function drawSectionNames(
   const { plan, board, shown } = scene;
   const few = plan.sections.length <= 40;
   const taken: Rect[] = [];
+  const boxes: Rect[] = few
+    ? plan.sections.map(({ box }) => [
+        ...screenOf(camera, box.minX, box.minY),
+        ...screenOf(camera, box.maxX, box.maxY),
+      ])
+    : [];
   for (const index of order) {
     const section = plan.sections[index];
     const [centre, middle] = screenOf(camera, section.label[0], section.label[1]);
@@ -50,26 +56,40 @@ export function drawSectionNames(
       font = Math.max(NAME_MIN, Math.floor((font * room) / wide));
       wide = words.width(section.name, font, NAME_WEIGHT);
     }
-    let x = centre;
-    let y = middle;
-    if (few && side < 44) {
-      // A section too small to bear its name wears it below, stepping in at the edge.
-      const inset = Math.max(wide, font * 3.6) / 2 + 4;
-      x = Math.max(inset, Math.min(size.width - inset, centre));
-      y = screenOf(camera, 0, section.box.maxY)[1] + font * 1.6;
-    }
     const two = side > 46 || plan.sections.length <= 12;
     const free = board.freeIn(index);
     const text = texts.free(free / Math.max(1, board.total[index]), free);
     const small = Math.max(NAME_MIN, Math.round(font * 0.76));
     const both = Math.max(wide, words.width(text, small, FREE_WEIGHT));
-    const placed =
-      (two && place(taken, x, y, both, font, true)) || place(taken, x, y, wide, font, false);
+    // A section too small to bear its name wears it beside it, where no other section is.
+    const beside = few && side < 44;
+    const others = beside ? taken.concat(boxes.filter((_, other) => other !== index)) : taken;
+    const spots = (width: number, high: number): [number, number][] => {
+      if (!beside) return [[centre, middle]];
+      const [left, top, right, bottom] = boxes[index];
+      const inset = width / 2 + 4;
+      const x = Math.max(inset, Math.min(size.width - inset, centre));
+      return [
+        [x, bottom + high],
+        [x, top - high],
+        [right + inset + 2, middle],
+        [left - inset - 2, middle],
+      ];
+    };
+    let placed: ReturnType<typeof place> = null;
+    for (const lines of two ? [2, 1] : [1]) {
+      const width = lines === 2 ? both : wide;
+      for (const [x, y] of spots(width, font * (lines === 2 ? 1.6 : 1))) {
+        if (beside && (x < width / 2 || x > size.width - width / 2)) continue;
+        placed ??= place(others, x, y, width, font, lines === 2);
+      }
+    }
     if (!placed) continue;
     taken.push(placed.rect);
 
     const gone = cheapestFree(board, plan, index, shown) < 0;
     const color = gone ? looks.palette.muted : looks.palette.ink;
+    const { x, y } = placed;
     const nameY = placed.two ? y - font * 0.55 : y;
     words.draw(c, section.name, x, nameY, font, NAME_WEIGHT, color, dpr);
     if (placed.two) {
@@ -95,7 +115,7 @@ function place(
   const covers = taken.some(
     (t) => rect[0] < t[2] && rect[2] > t[0] && rect[1] < t[3] && rect[3] > t[1],
   );
-  return covers ? null : { rect, two };
+  return covers ? null : { rect, two, x, y };
 }
 
 /** Own seats are found again from far away: there, each is a pin; near, it wears a halo. */
