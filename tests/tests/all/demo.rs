@@ -7,7 +7,10 @@ use std::{
 
 use fullhouse::child::{Kept, Spec};
 use fullhouse_tests::{HUNG, binary, eventually, fan::Fan, run::run};
-use nix::sys::signal::Signal;
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 
 struct Demo {
     child: Kept,
@@ -89,5 +92,9 @@ async fn the_demo_opens_closes_and_opens_again_on_the_same_data() {
     eventually("a killed demo leaves nothing", || async { (running(&data) == 0).then_some(()) }).await;
     let demo = Demo::start(&data, &[]);
     demo.url().await;
-    demo.child.stop().await;
+    let server = std::fs::read_to_string(data.join("postgres/postmaster.pid")).unwrap();
+    kill(Pid::from_raw(server.lines().next().unwrap().parse().unwrap()), Signal::SIGKILL).unwrap();
+    let status = eventually("a demo without its PostgreSQL ends", || async { demo.child.ended() }).await;
+    assert_eq!(status.code(), Some(1));
+    assert!(demo.said().contains("the demo's PostgreSQL ended by itself"), "{}", demo.said());
 }
