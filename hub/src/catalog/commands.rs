@@ -119,7 +119,9 @@ pub async fn import(pool: &PgPool, args: &ImportArgs) -> anyhow::Result<Report> 
     let (layout, warnings) = match read_plan(&plan, beside.as_deref()) {
         Ok(read) => read,
         Err(faults) => {
-            let mut text = format!("{}: nothing was changed; faults: {}\n", args.plan_file.display(), faults.len());
+            let (plan, count) = (args.plan_file.display(), faults.len());
+            let mut text =
+                format!("{plan}: {count} {}; nothing was changed\n", if count == 1 { "fault" } else { "faults" });
             faults.iter().for_each(|f| text += &format!("  {f}\n"));
             return Ok(Report::failed(text));
         }
