@@ -1,5 +1,7 @@
 //! Several nodes on NATS: any of them carries a viewer on, and NATS itself may go, die and forget.
 
+use fullhouse_tests::till::Till;
+
 use super::*;
 
 #[tokio::test]
@@ -56,8 +58,15 @@ async fn a_sale_goes_on_without_nats_and_every_map_catches_up() {
         map.until("the relay leads", |map| map.track.at().is_of_relay()).await;
         maps.push(map);
     }
-    let fans = many(&database, &hubs[0].url(), 20).await;
+    let fans = many(&database, &hubs[0].url(), 19).await;
+    let till = Till::enrol(&database, &hubs[0].url(), "Counter 1").await;
     nats.stop().await;
+    // Purchases go through as holds do: a row of the last seats, at both hubs.
+    for seat in 380..390 {
+        let till = till.at(&hubs[seat as usize % 2].url());
+        let held = till.hold(event, &[seat]).await.ok();
+        assert_eq!(till.sell_for_cash(&held, 5_000).await.ok()["order"]["state"], "confirmed");
+    }
     let stopped = Instant::now();
     let mut holds = 0;
     while stopped.elapsed() < Duration::from_secs(10) {
