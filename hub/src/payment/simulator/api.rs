@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
     cards::{self, Behaviour},
     params::Params,
-    rules::{Effect, Outcome, Webhook},
+    rules::{Effect, How, Outcome},
     world::{AUTHORISATION_MS, Intent, Method, Refund, World},
 };
 
@@ -19,7 +19,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    fn ok(body: Value) -> Self {
+    pub fn ok(body: Value) -> Self {
         Self { status: 200, body, began: true }
     }
 
@@ -30,7 +30,7 @@ impl Reply {
     }
 
     /// The object is not in a state for this.
-    fn unexpected(intent: &Intent, verb: &str) -> Self {
+    pub fn unexpected(intent: &Intent, verb: &str) -> Self {
         let error = json!({
             "type": "invalid_request_error", "code": "payment_intent_unexpected_state",
             "message": format!("You cannot {verb} this PaymentIntent because it has a status of {}.", intent.status),
@@ -39,7 +39,7 @@ impl Reply {
         Self { status: 400, body: json!({"error": error}), began: true }
     }
 
-    fn missing(what: &str, id: &str) -> Self {
+    pub fn missing(what: &str, id: &str) -> Self {
         let status = if what == "payment_method" { 400 } else { 404 };
         Self::invalid(status, "resource_missing", Some(what), &format!("No such {what}: '{id}'"))
     }
@@ -66,6 +66,12 @@ pub fn create(world: &mut World, params: &Params, effect: &Effect, public_url: &
         Some((_, Some(m))) => Some(m),
         Some((id, None)) => return Reply::missing("payment_method", id),
     };
+    let types: Vec<String> = params.all("payment_method_types").map(str::to_owned).collect();
+    let types = if types.is_empty() { vec!["card".into()] } else { types };
+    if let Some(unknown) = types.iter().find(|t| !matches!(&***t, "card" | "card_present" | "interac_present")) {
+        let message = format!("The payment method type {unknown} is invalid.");
+        return Reply::invalid(400, "parameter_invalid", Some("payment_method_types"), &message);
+    }
     let id = world.id("pi");
     let secret = world.id(&format!("{id}_secret"));
     let manual = |name| params.get(name) == Some("manual");
@@ -78,6 +84,7 @@ pub fn create(world: &mut World, params: &Params, effect: &Effect, public_url: &
         status: if payment_method.is_some() { "requires_confirmation" } else { "requires_payment_method" }.into(),
         manual_capture: manual("capture_method"),
         manual_confirmation: manual("confirmation_method"),
+        types,
         payment_method,
         metadata: metadata(params),
         amount_capturable: 0,
@@ -87,6 +94,7 @@ pub fn create(world: &mut World, params: &Params, effect: &Effect, public_url: &
         return_url: None,
         authenticated: false,
         challenge: None,
+        challenge_due: None,
         charge: None,
         expires_at: None,
         processing_until: None,
@@ -95,7 +103,7 @@ pub fn create(world: &mut World, params: &Params, effect: &Effect, public_url: &
         captures: 0,
     });
     let at = world.intents.len() - 1;
-    world.intent_event(at, "created", &hook(effect));
+    world.intent_event(at, "created", &effect.how());
     if params.get("confirm") == Some("true") {
         return confirm_at(world, at, params, effect, public_url);
     }
@@ -141,10 +149,13 @@ pub fn confirm(world: &mut World, id: &str, params: &Params, effect: &Effect, pu
 }
 
 fn confirm_at(world: &mut World, at: usize, params: &Params, effect: &Effect, public_url: &str) -> Reply {
-    let how = hook(effect);
+    let (how, now) = (effect.how(), world.now());
     let intent = &mut world.intents[at];
     if !matches!(&*intent.status, "requires_confirmation" | "requires_payment_method") {
         return Reply::unexpected(intent, "confirm");
+    }
+    if intent.is_at_reader() {
+        return Reply::unexpected(intent, "confirm without a reader");
     }
     let Some(method) = intent.payment_method.as_ref().and_then(|m| world.methods.get(m)).cloned() else {
         return Reply::unexpected(intent, "confirm without a payment method");
@@ -155,7 +166,7 @@ fn confirm_at(world: &mut World, at: usize, params: &Params, effect: &Effect, pu
     }
     let behaviour = match &effect.outcome {
         Some(Outcome::Approve) => Behaviour::Approve,
-        Some(Outcome::Challenge) => Behaviour::Challenge,
+        Some(Outcome::Challenge { .. }) => Behaviour::Challenge,
         _ => method.behaviour(),
     };
     if let Some(Outcome::Decline { code }) = &effect.outcome {
@@ -166,6 +177,10 @@ fn confirm_at(world: &mut World, at: usize, params: &Params, effect: &Effect, pu
         Behaviour::Challenge if !intent.authenticated => {
             intent.status = "requires_action".into();
             intent.challenge = Some(intent.challenge_url(public_url));
+            intent.challenge_due = match effect.outcome {
+                Some(Outcome::Challenge { delay_ms: Some(ms), fails }) => Some((now + ms, fails)),
+                _ => None,
+            };
             world.intent_event(at, "requires_action", &how);
             return Reply::ok(world.intents[at].render());
         }
@@ -186,7 +201,7 @@ fn confirm_at(world: &mut World, at: usize, params: &Params, effect: &Effect, pu
     Reply::ok(world.intents[at].render())
 }
 
-fn declined(world: &mut World, at: usize, code: &str, decline_code: Option<&str>, how: &Webhook) -> Reply {
+fn declined(world: &mut World, at: usize, code: &str, decline_code: Option<&str>, how: &How) -> Reply {
     world.decline(at, code, decline_code, how);
     let intent = &world.intents[at];
     let mut error = intent.last_error.clone().unwrap_or_default();
@@ -196,12 +211,13 @@ fn declined(world: &mut World, at: usize, code: &str, decline_code: Option<&str>
 }
 
 /// The buyer answers the challenge. With manual confirmation nothing is authorised by that alone.
-pub fn answer_challenge(world: &mut World, at: usize, approve: bool, how: &Webhook) {
+pub fn answer_challenge(world: &mut World, at: usize, approve: bool, how: &How) {
     let intent = &mut world.intents[at];
     if intent.status != "requires_action" {
         return;
     }
     intent.challenge = None;
+    intent.challenge_due = None;
     if !approve {
         world.decline(at, "payment_intent_authentication_failure", None, how);
         return;
@@ -217,7 +233,7 @@ pub fn answer_challenge(world: &mut World, at: usize, approve: bool, how: &Webho
 
 pub fn capture(world: &mut World, id: &str, params: &Params, effect: &Effect) -> Reply {
     let Some(at) = world.intent(id) else { return Reply::missing("payment_intent", id) };
-    let how = hook(effect);
+    let how = effect.how();
     let intent = &world.intents[at];
     if intent.status != "requires_capture" {
         return Reply::unexpected(intent, "capture");
@@ -231,7 +247,13 @@ pub fn capture(world: &mut World, id: &str, params: &Params, effect: &Effect) ->
     let amount = match params.integer("amount_to_capture") {
         Ok(None) => intent.amount_capturable,
         Ok(Some(amount)) if (1..=intent.amount_capturable).contains(&amount) => amount,
-        _ => return Reply::invalid(400, "amount_too_large", Some("amount_to_capture"), "More than is capturable."),
+        Ok(Some(amount)) if amount > 0 => {
+            return Reply::invalid(400, "amount_too_large", Some("amount_to_capture"), "More than is capturable.");
+        }
+        _ => {
+            let message = "Invalid positive integer";
+            return Reply::invalid(400, "parameter_invalid_integer", Some("amount_to_capture"), message);
+        }
     };
     world.capture(at, amount, &how);
     Reply::ok(world.intents[at].render())
@@ -239,7 +261,7 @@ pub fn capture(world: &mut World, id: &str, params: &Params, effect: &Effect) ->
 
 pub fn cancel(world: &mut World, id: &str, effect: &Effect) -> Reply {
     let Some(at) = world.intent(id) else { return Reply::missing("payment_intent", id) };
-    let how = hook(effect);
+    let how = effect.how();
     if effect.outcome == Some(Outcome::CapturedMeanwhile) && world.intents[at].status == "requires_capture" {
         let amount = world.intents[at].amount_capturable;
         world.capture(at, amount, &how);
@@ -294,7 +316,7 @@ pub fn refund(world: &mut World, params: &Params, effect: &Effect) -> Reply {
         Some(Outcome::RefundFails) => ("failed", None),
         _ => ("succeeded", None),
     };
-    let (id, txn) = (world.id("re"), world.id("txn"));
+    let (id, txn, how) = (world.id("re"), world.id("txn"), effect.how());
     let intent = &mut world.intents[at];
     let refund = Refund {
         id: id.clone(),
@@ -306,46 +328,60 @@ pub fn refund(world: &mut World, params: &Params, effect: &Effect) -> Reply {
         status: status.into(),
         metadata: metadata(params),
         then,
+        unlisted: how.settlement.missing_refund,
     };
     if status != "failed" {
         intent.refunded += amount;
-        world.transactions.push(json!({
+        let row = json!({
             "id": txn, "object": "balance_transaction", "type": "refund", "amount": -amount, "fee": 0, "net": -amount,
             "currency": refund.currency, "source": id, "created": now / 1000, "available_on": now / 1000,
-            "status": "available",
-        }));
+            "status": "available", "reporting_category": "refund",
+        });
+        world.book(row, &how.settlement);
     }
     let body = refund.render();
     world.refunds.push(refund);
-    world.event("refund.created", body.clone(), &hook(effect));
+    world.event("refund.created", body.clone(), &how.webhook);
     Reply::ok(body)
 }
 
 pub fn get_refund(world: &World, id: &str) -> Reply {
     match world.refunds.iter().find(|r| r.id == id) {
-        Some(refund) => Reply::ok(refund.render()),
-        None => Reply::missing("refund", id),
+        Some(refund) if !refund.unlisted => Reply::ok(refund.render()),
+        _ => Reply::missing("refund", id),
     }
 }
 
 pub fn list_intents(world: &World, params: &Params) -> Reply {
-    page(world.intents.iter().map(|i| (i.created / 1000, i.render())), params, "/v1/payment_intents")
+    page(world.intents.iter().map(|i| (i.created / 1000, i.render())), params, "/v1/payment_intents", 0)
+}
+
+pub fn get_charge(world: &World, id: &str) -> Reply {
+    let found = world.intents.iter().find(|i| i.charge.as_deref() == Some(id));
+    found.and_then(Intent::render_charge).map_or_else(|| Reply::missing("charge", id), Reply::ok)
 }
 
 pub fn list_refunds(world: &World, params: &Params) -> Reply {
     let wanted = params.get("payment_intent");
-    let rows = world.refunds.iter().filter(|r| wanted.is_none_or(|w| w == r.intent));
-    page(rows.map(|r| (r.created / 1000, r.render())), params, "/v1/refunds")
+    let charge = params.get("charge");
+    let rows = world.refunds.iter().filter(|r| !r.unlisted && wanted.is_none_or(|w| w == r.intent));
+    let rows = rows.filter(|r| charge.is_none_or(|c| r.charge.as_deref() == Some(c)));
+    page(rows.map(|r| (r.created / 1000, r.render())), params, "/v1/refunds", 0)
 }
 
-pub fn list_values(rows: &[Value], params: &Params, url: &str) -> Reply {
+pub fn list_events(world: &World, params: &Params) -> Reply {
     let kind = params.get("type");
-    let rows = rows.iter().filter(|r| kind.is_none_or(|k| r["type"] == k));
-    page(rows.map(|r| (r["created"].as_i64().unwrap_or(0), r.clone())), params, url)
+    let rows = world.events.iter().filter(|r| kind.is_none_or(|k| r["type"] == k));
+    page(rows.map(|r| (r["created"].as_i64().unwrap_or(0), r.clone())), params, "/v1/events", 0)
 }
 
-/// `metadata['name']:'value'`, with as many `AND` as one likes.
-pub fn search(world: &World, params: &Params) -> Reply {
+pub fn get_event(world: &World, id: &str) -> Reply {
+    let found = world.events.iter().find(|event| event["id"] == id).cloned();
+    found.map_or_else(|| Reply::missing("event", id), Reply::ok)
+}
+
+/// `metadata['name']:'value'`, with as many `AND` as one likes. What is younger than `lag_ms` is not found yet.
+pub fn search(world: &World, params: &Params, lag_ms: i64) -> Reply {
     let query = params.get("query").unwrap_or_default();
     let mut wanted = Vec::new();
     for clause in query.split(" AND ") {
@@ -355,32 +391,54 @@ pub fn search(world: &World, params: &Params) -> Reply {
         };
         wanted.push((name.trim_matches(['\'', '"']), value.trim_matches(['\'', '"'])));
     }
+    let indexed = world.now() - lag_ms;
     let rows = world
         .intents
         .iter()
-        .filter(|i| wanted.iter().all(|(n, v)| i.metadata.get(*n).map(String::as_str) == Some(v)))
-        .map(Intent::render);
-    Reply::ok(json!({"object": "search_result", "url": "/v1/payment_intents/search", "has_more": false,
-        "data": rows.collect::<Vec<_>>()}))
-}
-
-/// Newest first, after `starting_after`, within `created[…]`.
-fn page(rows: impl DoubleEndedIterator<Item = (i64, Value)>, params: &Params, url: &str) -> Reply {
-    let limit = params.integer("limit").ok().flatten().unwrap_or(10).clamp(1, 100) as usize;
-    let bound = |name: &str| params.integer(&format!("created[{name}]")).ok().flatten();
-    let (from, to) = (bound("gte").unwrap_or(i64::MIN), bound("lte").unwrap_or(i64::MAX));
-    let mut rows = rows.rev().filter(|(at, _)| (from..=to).contains(at)).map(|(_, row)| row).peekable();
-    if let Some(after) = params.get("starting_after") {
-        while rows.next_if(|row| row["id"] != after).is_some() {}
-        rows.next();
-    }
+        .filter(|i| i.created <= indexed)
+        .filter(|i| wanted.iter().all(|(n, v)| i.metadata.get(*n).map(String::as_str) == Some(v)));
+    // The page after this one is named by a token, which here is how many rows it leaves out.
+    let from = params.integer("page").ok().flatten().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+    let limit = match limit(params) {
+        Ok(limit) => limit,
+        Err(reply) => return reply,
+    };
+    let mut rows = rows.rev().skip(from).map(Intent::render).peekable();
     let data: Vec<Value> = rows.by_ref().take(limit).collect();
-    let has_more = rows.next().is_some();
-    Reply::ok(json!({"object": "list", "url": url, "has_more": has_more, "data": data}))
+    let next = rows.peek().map(|_| (from + limit).to_string());
+    Reply::ok(json!({"object": "search_result", "url": "/v1/payment_intents/search", "has_more": next.is_some(),
+        "next_page": next, "data": data}))
 }
 
-fn hook(effect: &Effect) -> Webhook {
-    effect.webhook.clone().unwrap_or_default()
+fn limit(params: &Params) -> Result<usize, Reply> {
+    match params.integer("limit") {
+        Ok(None) => Ok(10),
+        Ok(Some(limit)) if (1..=100).contains(&limit) => Ok(limit as usize),
+        _ => Err(Reply::invalid(400, "parameter_invalid_integer", Some("limit"), "A limit is from 1 to 100.")),
+    }
+}
+
+/// Newest first, after `starting_after` or before `ending_before`, within `created[…]`. A page may begin
+/// with `overlap` rows of the one before it.
+pub fn page(rows: impl DoubleEndedIterator<Item = (i64, Value)>, params: &Params, url: &str, overlap: usize) -> Reply {
+    let limit = match limit(params) {
+        Ok(limit) => limit,
+        Err(reply) => return reply,
+    };
+    let bound = |name: &str| params.integer(&format!("created[{name}]")).ok().flatten();
+    let from = bound("gte").or(bound("gt").map(|t| t.saturating_add(1))).unwrap_or(i64::MIN);
+    let to = bound("lte").or(bound("lt").map(|t| t.saturating_sub(1))).unwrap_or(i64::MAX);
+    let rows: Vec<Value> = rows.rev().filter(|(at, _)| (from..=to).contains(at)).map(|(_, row)| row).collect();
+    let place = |name: &str| params.get(name).and_then(|id| rows.iter().position(|row| row["id"] == id));
+    let (begin, end) = match (place("starting_after"), place("ending_before")) {
+        (Some(after), _) => ((after + 1).saturating_sub(overlap), rows.len()),
+        (None, Some(before)) => (before.saturating_sub(limit), before),
+        (None, None) if params.get("starting_after").is_some() => (rows.len(), rows.len()),
+        (None, None) => (0, rows.len()),
+    };
+    let last = end.min(begin.saturating_add(limit));
+    let has_more = if params.get("ending_before").is_some() { begin > 0 } else { last < end };
+    Reply::ok(json!({"object": "list", "url": url, "has_more": has_more, "data": rows[begin..last]}))
 }
 
 fn metadata(params: &Params) -> BTreeMap<String, String> {

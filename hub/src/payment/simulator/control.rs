@@ -9,7 +9,7 @@ use axum::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Simulator, rules::Rule, world::World};
+use super::{Simulator, ledger, rules::Rule, world::World};
 
 pub fn routes() -> Router<Simulator> {
     Router::new()
@@ -40,14 +40,20 @@ enum Clock {
     Set(i64),
     /// Milliseconds.
     Advance(i64),
+    /// Whether it stands still from now on.
+    Freeze(bool),
 }
 
 async fn clock(State(sim): State<Simulator>, Json(clock): Json<Clock>) -> Json<Value> {
     let now = {
         let mut world = sim.world();
         match clock {
-            Clock::Set(at) => world.ahead_ms += at - world.now(),
-            Clock::Advance(by) => world.ahead_ms += by,
+            Clock::Set(at) => world.set_clock(at),
+            Clock::Advance(by) => {
+                let at = world.now().saturating_add(by);
+                world.set_clock(at);
+            }
+            Clock::Freeze(still) => world.freeze(still),
         }
         world.changed = true;
         world.settle();
@@ -90,27 +96,11 @@ async fn replay(State(sim): State<Simulator>) -> Json<Value> {
     Json(json!({"events": count}))
 }
 
-/// The truth: what was authorised, captured and given back, by intent and in sum.
+/// The truth: what was authorised, captured and given back, by intent, by order and in sum.
 async fn ledger(State(sim): State<Simulator>) -> Json<Value> {
     let mut world = sim.world();
     world.settle();
-    let intents: Vec<Value> = world
-        .intents
-        .iter()
-        .map(|i| {
-            json!({
-                "id": i.id, "attempt": i.metadata.get("attempt"), "order": i.metadata.get("order"), "status": i.status,
-                "currency": i.currency, "amount": i.amount, "authorised": i.amount_capturable,
-                "captured": i.amount_received, "refunded": i.refunded, "confirms": i.confirms, "captures": i.captures,
-            })
-        })
-        .collect();
-    let sum = |field: &str| intents.iter().filter_map(|i| i[field].as_i64()).sum::<i64>();
-    Json(json!({
-        "seed": world.seed, "now_ms": world.now(), "captured": sum("captured"), "refunded": sum("refunded"),
-        "authorised": sum("authorised"), "intents": intents,
-        "refunds": world.refunds.iter().map(|r| r.render()).collect::<Vec<_>>(),
-    }))
+    Json(ledger::read(&world))
 }
 
 async fn requests(State(sim): State<Simulator>) -> Json<Value> {

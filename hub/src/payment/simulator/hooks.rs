@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{Simulator, rules::Webhook};
-use crate::payment::signature;
+use crate::{config::Secret, payment::signature};
 
 impl Simulator {
     /// Delivers what has happened since the last time. Waits only for those that must arrive before the answer does.
@@ -25,14 +25,18 @@ impl Simulator {
         let Some(url) = self.webhook_url() else { return };
         let body = event.to_string();
         let mut wait = Duration::from_millis(how.delay_ms.unwrap_or(self.config().webhook_delay_ms));
-        let mut schedule = self.config().webhook_retry_ms.iter();
+        let mut schedule = how.retry_ms.as_ref().unwrap_or(&self.config().webhook_retry_ms).iter();
         loop {
             if self.stop().run_until_cancelled(tokio::time::sleep(wait)).await.is_none() {
                 return;
             }
-            // Each delivery is signed anew.
-            let t = self.world().now() / 1000 - how.signed_ago_s;
-            let mut header = signature::sign(&self.config().webhook_secrets, t, body.as_bytes());
+            // Each delivery is signed anew, at the time of the line: whoever checks it has no other clock.
+            let t = chrono::Utc::now().timestamp() - how.signed_ago_s;
+            let mut secrets = self.config().webhook_secrets.clone();
+            if how.two_secrets {
+                secrets.insert(0, Secret::new("whsec_of_tomorrow"));
+            }
+            let mut header = signature::sign(&secrets, t, body.as_bytes());
             if how.bad_signature {
                 header = format!("t={t},v1={}", "0".repeat(64));
             }

@@ -3,6 +3,7 @@
 //! A request is worked on in a task of its own: a client that hangs up does not stop a provider.
 
 use axum::{
+    Json,
     body::{Body, Bytes},
     extract::{Request, State},
     http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, request::Parts},
@@ -16,13 +17,17 @@ use super::{
     api::{self, Reply},
     cards::Behaviour,
     params::Params,
+    reader,
     rules::{self, Effect, Latency, Network, Status, Subject},
+    settlement,
     world::{Key, World},
 };
 
 const BODY_MAX_BYTES: usize = 1 << 20;
 /// An idempotency key may be forgotten after a day; it then executes anew.
 const KEY_TTL_MS: i64 = 86_400_000;
+/// How long nobody listens after a rule has refused a request.
+const REFUSED_MS: i64 = 1_000;
 
 /// On a response: the connection is to be broken instead of sending it.
 #[derive(Clone, Copy)]
@@ -38,7 +43,9 @@ enum Fate {
 pub async fn v1(State(sim): State<Simulator>, request: Request) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let Ok(body) = axum::body::to_bytes(body, BODY_MAX_BYTES).await else {
-        return StatusCode::PAYLOAD_TOO_LARGE.into_response();
+        let error = json!({"type": "invalid_request_error", "code": "body_too_large",
+            "message": "The body of a request is at most 1 MiB."});
+        return (StatusCode::PAYLOAD_TOO_LARGE, Json(json!({ "error": error }))).into_response();
     };
     let work = tokio::spawn(async move { Work::new(sim, parts, body).run().await });
     match work.await {
@@ -86,6 +93,11 @@ impl Work {
         match effect.network {
             Some(Network::TimeoutBefore) => return Fate::Silence,
             Some(Network::ResetBefore) => return Fate::Break,
+            Some(Network::Refuse) => {
+                let mut world = self.sim.world();
+                world.refused_until = world.now() + REFUSED_MS;
+                return Fate::Break;
+            }
             _ => {}
         }
         let head = Head { request_id, effect: &effect, key: key.as_deref() };
@@ -93,9 +105,10 @@ impl Work {
             sleep(latency_ms).await;
             return self.fate(&head, reply.status, reply.body, None);
         }
-        let key = key.as_deref().filter(|_| self.method == Method::POST);
+        let idempotency = effect.idempotency.unwrap_or_default();
+        let key = key.as_deref().filter(|_| self.method == Method::POST && !idempotency.ignore);
         if let Some(key) = key {
-            match self.claim(key, &head.request_id) {
+            match self.claim(key, &head.request_id, idempotency.ttl_ms.unwrap_or(KEY_TTL_MS)) {
                 Claim::Ours => {}
                 Claim::Refused(reply) => return self.fate(&head, reply.status, reply.body, None),
                 Claim::Stored(status, body, original) => {
@@ -115,7 +128,9 @@ impl Work {
     fn arrive(&self, op: &str, id: Option<&str>, key: Option<&str>) -> (Effect, String, u64) {
         let mut world = self.sim.world();
         world.settle();
-        let at = id.and_then(|id| world.intent(id));
+        let collected =
+            id.and_then(|id| world.readers.get(id)).and_then(|r| r.action.as_ref()).map(|a| a.intent.as_str());
+        let at = id.or(collected).and_then(|id| world.intent(id)).or_else(|| world.intent(collected?));
         let named = self.params.get("payment_intent").and_then(|id| world.intent(id));
         let attempt = at
             .or(named)
@@ -125,9 +140,10 @@ impl Work {
         let token = token.or_else(|| at.and_then(|at| world.intents[at].payment_method.clone()));
         let method = token.as_ref().and_then(|t| world.methods.get(t)).cloned();
         let known_as = method.as_ref().map(|m| m.token.clone()).or(token);
+        let now = world.now();
         let World { rules, rng, .. } = &mut *world;
         let subject = Subject { op, attempt: attempt.as_deref(), payment_method: known_as.as_deref() };
-        let mut effect = rules::apply(rules, rng, subject);
+        let mut effect = rules::apply(rules, rng, subject, now);
         if op == "confirm" && at.is_some_and(|at| world.intents[at].status == "requires_confirmation") {
             match method.map(|m| m.behaviour()) {
                 Some(Behaviour::Slow(ms)) => effect.latency = effect.latency.or(Some(Latency::Fixed { ms })),
@@ -137,7 +153,6 @@ impl Work {
         }
         let latency_ms = effect.latency.unwrap_or(self.sim.config().latency).sample_ms(&mut world.rng);
         let request_id = world.id("req");
-        let now = world.now();
         world.log.push(json!({
             "at_ms": now, "request_id": request_id, "op": op, "method": self.method.as_str(), "path": self.path,
             "idempotency_key": key, "attempt": attempt, "params": self.params.to_json(), "effect": effect,
@@ -146,10 +161,13 @@ impl Work {
         (effect, request_id, latency_ms)
     }
 
-    fn claim(&self, name: &str, request_id: &str) -> Claim {
+    fn claim(&self, name: &str, request_id: &str, ttl_ms: i64) -> Claim {
         let mut world = self.sim.world();
         let now = world.now();
         world.keys.retain(|_, k| now - k.at < KEY_TTL_MS || k.answer.is_none());
+        if world.keys.get(name).is_some_and(|k| now - k.at >= ttl_ms && k.answer.is_some()) {
+            world.keys.remove(name);
+        }
         let params = self.params.sorted();
         let Some(found) = world.keys.get(name) else {
             let (path, request_id) = (self.path.clone(), request_id.to_owned());
@@ -198,12 +216,19 @@ impl Work {
             "cancel" => api::cancel(world, id, effect),
             "get" => api::get(world, id),
             "list" => api::list_intents(world, params),
-            "search" => api::search(world, params),
+            "search" => api::search(world, params, effect.search_lag_ms.unwrap_or(0)),
             "refund" => api::refund(world, params, effect),
             "get_refund" => api::get_refund(world, id),
             "list_refunds" => api::list_refunds(world, params),
-            "balance_transactions" => api::list_values(&world.transactions, params, "/v1/balance_transactions"),
-            "events" => api::list_values(&world.events, params, "/v1/events"),
+            "charge" => api::get_charge(world, id),
+            "balance_transactions" => settlement::list(world, params, &effect.how().settlement),
+            "events" => api::list_events(world, params),
+            "event" => api::get_event(world, id),
+            "readers" => reader::list(world),
+            "reader" => reader::get(world, id),
+            "process" => reader::process(world, id, params, effect),
+            "cancel_action" => reader::cancel_action(world, id, effect),
+            "present" => reader::present(world, id, params, effect),
             _ => api::payment_method(world, params),
         }
     }
@@ -304,6 +329,7 @@ fn refused_before(effect: &Effect) -> Option<Reply> {
         Status::TooMany429 => error(429, "invalid_request_error", "rate_limit"),
         Status::InUse409 => Some(in_use()),
         Status::Bad400 => error(400, "invalid_request_error", "parameter_invalid"),
+        Status::Declined402 => error(402, "card_error", "card_declined"),
         Status::Stored500 | Status::After500 => None,
     }
 }
@@ -329,7 +355,14 @@ fn route<'p>(method: &Method, path: &'p str) -> Option<(&'static str, Option<&'p
         (true, ["v1", "refunds"]) => ("list_refunds", None),
         (true, ["v1", "refunds", id]) => ("get_refund", Some(*id)),
         (true, ["v1", "balance_transactions"]) => ("balance_transactions", None),
+        (true, ["v1", "charges", id]) => ("charge", Some(*id)),
         (true, ["v1", "events"]) => ("events", None),
+        (true, ["v1", "events", id]) => ("event", Some(*id)),
+        (true, ["v1", "terminal", "readers"]) => ("readers", None),
+        (true, ["v1", "terminal", "readers", id]) => ("reader", Some(*id)),
+        (false, ["v1", "terminal", "readers", id, "process_payment_intent"]) => ("process", Some(*id)),
+        (false, ["v1", "terminal", "readers", id, "cancel_action"]) => ("cancel_action", Some(*id)),
+        (false, ["v1", "test_helpers", "terminal", "readers", id, "present_payment_method"]) => ("present", Some(*id)),
         (false, ["v1", "payment_intents"]) => ("create", None),
         (false, ["v1", "payment_intents", id, "confirm"]) => ("confirm", Some(*id)),
         (false, ["v1", "payment_intents", id, "capture"]) => ("capture", Some(*id)),

@@ -11,7 +11,11 @@ pub mod cards; // the test cards
 mod params; // form-encoded parameters
 pub mod rules; // what goes wrong, and when
 mod world; // the truth
+mod ledger; // the truth, for tests to read
 mod api; // the provider's operations
+mod reader; // and those of card readers
+mod settlement; // what is told of the money
+mod door; // who is let in
 mod http; // the provider's addresses
 mod hooks; // webhooks
 mod control; // /_sim
@@ -34,11 +38,14 @@ use axum::{
     routing::{any, get},
 };
 use hyper_util::rt::TokioIo;
-use tokio::{net::TcpListener, task::JoinSet};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use self::{rules::Latency, state::StateFile, world::World};
+use self::{door::Door, rules::Latency, state::StateFile, world::World};
 use crate::config::Secret;
 
 /// The version whose shapes are spoken.
@@ -119,8 +126,21 @@ impl Simulator {
     }
 }
 
+/// How soon a rule that nobody is to be let in takes effect, and how soon its end.
+const DOOR_TICK: Duration = Duration::from_millis(10);
+
 /// Serves until `stop` is cancelled; open connections break then.
-pub async fn serve(listener: TcpListener, mut config: SimulatorConfig, stop: CancellationToken) -> anyhow::Result<()> {
+pub async fn serve(listener: TcpListener, config: SimulatorConfig, stop: CancellationToken) -> anyhow::Result<()> {
+    serve_with_control(listener, None, config, stop).await
+}
+
+/// The same, with `/_sim` at an address of its own as well: it answers while the provider refuses connections.
+pub async fn serve_with_control(
+    listener: TcpListener,
+    control: Option<TcpListener>,
+    mut config: SimulatorConfig,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
     if config.public_url.is_empty() {
         config.public_url = format!("http://{}", listener.local_addr().context("the simulator's address")?);
     }
@@ -142,22 +162,32 @@ pub async fn serve(listener: TcpListener, mut config: SimulatorConfig, stop: Can
 
     let still = CancellationToken::new();
     let kept = state.map(|file| tokio::spawn(file.keep(sim.clone(), still.clone())));
-    let mut tasks = JoinSet::new();
-    tasks.spawn(pass_time(sim));
-    loop {
-        let accepted = tokio::select! {
-            _ = stop.cancelled() => break,
-            accepted = listener.accept() => accepted,
-            Some(_) = tasks.join_next() => continue,
-        };
-        let Ok((socket, _)) = accepted else {
-            tokio::time::sleep(Duration::from_millis(50)).await; // out of descriptors: wait for some to come back
-            continue;
-        };
-        let _ = socket.set_nodelay(true);
-        tasks.spawn(connection(socket, router.clone()));
+    let (mut tasks, mut lines) = (JoinSet::new(), JoinSet::new());
+    tasks.spawn(pass_time(sim.clone()));
+    if let Some(control) = control {
+        tasks.spawn(answer_control(control, control::routes().with_state(sim.clone())));
     }
-    tasks.shutdown().await; // first, so that nobody is told anything that the last writing misses
+    let mut door = Door::Open(listener);
+    let mut look = tokio::time::interval(DOOR_TICK);
+    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => break,
+            socket = door.accept() => {
+                lines.spawn(connection(socket, router.clone()));
+            }
+            _ = look.tick() => {
+                let refuses = sim.world().refuses();
+                if refuses && !door.is_shut() {
+                    lines.shutdown().await;
+                }
+                door = door.turn(refuses).context("the simulator's address")?;
+            }
+            Some(_) = lines.join_next() => {}
+        }
+    }
+    lines.shutdown().await; // first, so that nobody is told anything that the last writing misses
+    tasks.shutdown().await;
     still.cancel();
     if let Some(kept) = kept {
         kept.await.context("keeping the simulator's state")?;
@@ -165,7 +195,19 @@ pub async fn serve(listener: TcpListener, mut config: SimulatorConfig, stop: Can
     Ok(())
 }
 
-async fn connection(socket: tokio::net::TcpStream, router: Router) {
+async fn answer_control(listener: TcpListener, router: Router) {
+    let (mut door, mut lines) = (Door::Open(listener), JoinSet::new());
+    loop {
+        tokio::select! {
+            socket = door.accept() => {
+                lines.spawn(connection(socket, router.clone()));
+            }
+            Some(_) = lines.join_next() => {}
+        }
+    }
+}
+
+async fn connection(socket: TcpStream, router: Router) {
     let service = hyper::service::service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
         let router = router.clone();
         async move {
@@ -209,6 +251,13 @@ pub struct Args {
     /// What webhooks are signed with; given twice while one is rotated
     #[arg(long, default_value = "whsec_simulator")]
     pub webhook_secret: Vec<String>,
+    /// Keeps all that was promised in this file, and goes on from it: intents, refunds, keys, money.
+    /// Without it each start begins anew. Rules and the log of requests are not kept
+    #[arg(long, value_name = "FILE")]
+    pub state: Option<PathBuf>,
+    /// Where `/_sim` answers as well, even while a rule lets nobody in, e.g. 127.0.0.1:8091
+    #[arg(long, value_name = "ADDRESS")]
+    pub control: Option<String>,
     /// Half of the answers take no longer
     #[arg(long, default_value_t = 300)]
     pub latency_p50_ms: u64,
@@ -219,13 +268,20 @@ pub struct Args {
 
 /// Runs until interrupted.
 pub async fn run(args: Args) -> anyhow::Result<()> {
-    let listener = TcpListener::bind(&args.listen).await.with_context(|| format!("listening on {}", args.listen))?;
+    let bind =
+        async |address: &str| TcpListener::bind(address).await.with_context(|| format!("listening on {address}"));
+    let listener = bind(&args.listen).await?;
+    let control = match &args.control {
+        Some(address) => Some(bind(address).await?),
+        None => None,
+    };
     let config = SimulatorConfig {
         seed: args.seed,
         public_url: args.public_url,
         webhook_url: args.webhook_url,
         webhook_secrets: args.webhook_secret.into_iter().map(Secret::new).collect(),
         latency: Latency::Lognormal { p50_ms: args.latency_p50_ms, p99_ms: args.latency_p99_ms },
+        state_file: args.state,
         ..SimulatorConfig::default()
     };
     tracing::info!(addr = %listener.local_addr()?, seed = config.seed, "the payment simulator listens");
@@ -235,5 +291,5 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         let _ = tokio::signal::ctrl_c().await;
         on_signal.cancel();
     });
-    serve(listener, config, stop).await
+    serve_with_control(listener, control, config, stop).await
 }

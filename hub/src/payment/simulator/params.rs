@@ -18,6 +18,11 @@ impl Params {
         self.get(name).map(|v| v.parse().map_err(|_| v.to_owned())).transpose()
     }
 
+    /// The members of a list: `name[]` or `name[0]`, `name[1]`…, in the order in which they came.
+    pub fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.map(name).filter(|(k, _)| k.bytes().all(|b| b.is_ascii_digit())).map(|(_, v)| v)
+    }
+
     /// The members of `name[…]`.
     pub fn map(&self, name: &str) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().filter_map(move |(k, v)| {

@@ -18,8 +18,9 @@ pub struct Rule {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Match {
-    /// create, confirm, get, list, search, capture, cancel, refund, list_refunds, get_refund,
-    /// balance_transactions, events, payment_method, challenge, settle.
+    /// create, confirm, get, list, search, capture, cancel, refund, list_refunds, get_refund, charge,
+    /// balance_transactions, events, payment_method, challenge, settle; and of a card reader
+    /// readers, reader, process, cancel_action, present.
     pub op: Option<String>,
     /// `metadata[attempt]`
     pub attempt: Option<String>,
@@ -30,6 +31,27 @@ pub struct Match {
     pub first: Option<u32>,
     /// By chance, from the seed.
     pub probability: Option<f64>,
+    /// From this moment of the simulator's clock on (unix milliseconds): an outage, say.
+    pub from_ms: Option<i64>,
+    /// Up to this moment, and not at it.
+    pub to_ms: Option<i64>,
+}
+
+impl Match {
+    fn is_time(&self, now: i64) -> bool {
+        self.from_ms.is_none_or(|from| from <= now) && self.to_ms.is_none_or(|to| now < to)
+    }
+
+    /// Says nothing about requests: only time, or nothing at all.
+    fn is_of_everything(&self) -> bool {
+        let Match { op, attempt, payment_method, nth, first, probability, from_ms: _, to_ms: _ } = self;
+        op.is_none()
+            && attempt.is_none()
+            && payment_method.is_none()
+            && nth.is_none()
+            && first.is_none()
+            && probability.is_none()
+    }
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -44,6 +66,79 @@ pub struct Effect {
     pub should_retry: Option<bool>,
     pub outcome: Option<Outcome>,
     pub webhook: Option<Webhook>,
+    pub idempotency: Option<Idempotency>,
+    pub settlement: Option<Settlement>,
+    pub reader: Option<ReaderEffect>,
+    /// A search does not find what is younger.
+    pub search_lag_ms: Option<i64>,
+}
+
+/// What is told, and where, of something that happens.
+#[derive(Debug, Clone, Default)]
+pub struct How {
+    pub webhook: Webhook,
+    pub settlement: Settlement,
+}
+
+impl Effect {
+    pub fn how(&self) -> How {
+        How {
+            webhook: self.webhook.clone().unwrap_or_default(),
+            settlement: self.settlement.clone().unwrap_or_default(),
+        }
+    }
+}
+
+/// How the key of a request is treated.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Idempotency {
+    /// The key is forgotten after this long, and executes anew.
+    pub ttl_ms: Option<i64>,
+    /// As if no key had been sent: what a broken provider does.
+    pub ignore: bool,
+}
+
+/// What the list of balance transactions tells of the money that a request moves: what it hides,
+/// repeats or gets wrong. The ledger has the truth all the same.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Settlement {
+    /// Never listed.
+    pub drop: bool,
+    /// Listed twice, under the same id.
+    pub duplicate: bool,
+    /// Listed with so much more (or less).
+    pub amount_delta: i64,
+    pub currency: Option<String>,
+    /// A row about money of somebody else is listed beside it.
+    pub foreign_row: bool,
+    /// Listed only this much later, with the time at which it happened.
+    pub late_by_ms: i64,
+    /// Of a type that nobody has heard of.
+    pub unknown_type: bool,
+    /// The provider's fee, instead of the usual one.
+    pub fee: Option<i64>,
+    /// Of a refund: its money is listed, the refund itself is not.
+    pub missing_refund: bool,
+    /// Of a page of the list: it begins with so many rows of the page before.
+    pub page_overlap: usize,
+}
+
+/// What happens at a card reader.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ReaderEffect {
+    /// Of process: a card is presented this much later. Without it somebody has to present one.
+    pub tap_after_ms: Option<i64>,
+    /// The card that is presented is declined, with this code.
+    pub decline: Option<String>,
+    /// The card captures at once, whatever the intent says (Interac).
+    pub captures_at_once: bool,
+    /// The reader can't be reached.
+    pub offline: bool,
+    /// Of cancel_action: the card is presented just before, and wins.
+    pub cancel_race: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -90,6 +185,10 @@ pub enum Network {
     /// Done; 200 with something that is not JSON.
     #[serde(rename = "garbage_2xx")]
     Garbage2xx,
+    /// Nobody listens: connections are refused, and those that are open break. Of a rule that matches
+    /// everything (in its time), for as long as that is; of a rule about requests, the connection of
+    /// the request breaks before anything is done, and nobody listens for a second.
+    Refuse,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,6 +211,9 @@ pub enum Status {
     /// Refused before it is done.
     #[serde(rename = "400")]
     Bad400,
+    /// Declined, whatever was asked for.
+    #[serde(rename = "402")]
+    Declined402,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,7 +224,13 @@ pub enum Outcome {
         code: String,
     },
     #[serde(rename = "3ds")]
-    Challenge,
+    Challenge {
+        /// The buyer meets it by themselves after so long (or fails it); without it somebody has to.
+        #[serde(default)]
+        delay_ms: Option<i64>,
+        #[serde(default)]
+        fails: bool,
+    },
     /// Not known for so long; then as the card has it.
     Processing {
         ms: i64,
@@ -152,22 +260,32 @@ pub enum Outcome {
 }
 
 /// What becomes of the webhooks that a request causes.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Webhook {
     pub delay_ms: Option<u64>,
+    /// The delay by chance, from the seed; `delay_ms` wins.
+    pub delay: Option<Latency>,
+    /// Delivered at any moment within so long, each by itself: in no order.
+    pub shuffle_ms: Option<u64>,
+    /// How long after each failed delivery the next one follows.
+    pub retry_ms: Option<Vec<u64>>,
     pub drop: bool,
     /// Delivered so many times more.
     pub duplicate: u32,
     /// A second event object for the same change.
     pub twin: bool,
     pub bad_signature: bool,
+    /// Signed under a second secret as well, which comes first: as while a secret is rotated.
+    pub two_secrets: bool,
     /// Signed at a time so far away.
     pub signed_ago_s: i64,
     /// Delivered before the request is answered.
     pub before_response: bool,
     pub livemode: bool,
     pub unknown_type: bool,
+    /// The event is of another version of the provider's interface.
+    pub api_version: Option<String>,
 }
 
 /// What a request is, for matching.
@@ -180,14 +298,15 @@ pub struct Subject<'a> {
 
 /// The effects of all rules that match: of two that say something about the same thing, the first
 /// wins, and scripted ones come before random ones.
-pub fn apply(rules: &mut [Rule], rng: &mut StdRng, subject: Subject<'_>) -> Effect {
+pub fn apply(rules: &mut [Rule], rng: &mut StdRng, subject: Subject<'_>, now: i64) -> Effect {
     let mut effect = Effect::default();
     let (scripted, random): (Vec<&mut Rule>, Vec<&mut Rule>) =
         rules.iter_mut().partition(|r| r.matches.probability.is_none());
     for rule in scripted.into_iter().chain(random) {
         let m = &rule.matches;
         let same = |wanted: &Option<String>, is: Option<&str>| wanted.is_none() || wanted.as_deref() == is;
-        if !(same(&m.op, Some(subject.op))
+        if !(m.is_time(now)
+            && same(&m.op, Some(subject.op))
             && same(&m.attempt, subject.attempt)
             && same(&m.payment_method, subject.payment_method))
         {
@@ -208,8 +327,19 @@ pub fn apply(rules: &mut [Rule], rng: &mut StdRng, subject: Subject<'_>) -> Effe
         effect.should_retry = effect.should_retry.or(e.should_retry);
         effect.outcome = effect.outcome.or_else(|| e.outcome.clone());
         effect.webhook = effect.webhook.or_else(|| e.webhook.clone());
+        effect.idempotency = effect.idempotency.or(e.idempotency);
+        effect.settlement = effect.settlement.or_else(|| e.settlement.clone());
+        effect.reader = effect.reader.or_else(|| e.reader.clone());
+        effect.search_lag_ms = effect.search_lag_ms.or(e.search_lag_ms);
     }
     effect
+}
+
+/// Whether a rule about everything says that nobody listens now.
+pub fn refuses(rules: &[Rule], now: i64) -> bool {
+    rules.iter().any(|rule| {
+        rule.effect.network == Some(Network::Refuse) && rule.matches.is_of_everything() && rule.matches.is_time(now)
+    })
 }
 
 #[cfg(test)]
@@ -230,9 +360,25 @@ mod tests {
         ];
         let mut rng = StdRng::seed_from_u64(1);
         let subject = Subject { op: "confirm", attempt: None, payment_method: None };
-        assert_eq!(apply(&mut rules, &mut rng, subject).status, Some(Status::Unavailable503));
-        assert_eq!(apply(&mut rules, &mut rng, subject).status, Some(Status::After500));
-        assert_eq!(apply(&mut rules, &mut rng, subject).status, Some(Status::Unavailable503));
+        assert_eq!(apply(&mut rules, &mut rng, subject, 0).status, Some(Status::Unavailable503));
+        assert_eq!(apply(&mut rules, &mut rng, subject, 0).status, Some(Status::After500));
+        assert_eq!(apply(&mut rules, &mut rng, subject, 0).status, Some(Status::Unavailable503));
+    }
+
+    #[test]
+    fn an_outage_has_a_beginning_and_an_end() {
+        let mut rules = [
+            rule(serde_json::json!({"match": {"from_ms": 100, "to_ms": 200}, "effect": {"network": "refuse"}})),
+            rule(
+                serde_json::json!({"match": {"op": "get", "from_ms": 100, "to_ms": 200}, "effect": {"status": "503"}}),
+            ),
+        ];
+        let seen: Vec<bool> = [99, 100, 199, 200].map(|now| refuses(&rules, now)).into();
+        assert_eq!(seen, [false, true, true, false]);
+        let mut rng = StdRng::seed_from_u64(1);
+        let subject = Subject { op: "get", attempt: None, payment_method: None };
+        let mut status = |now| apply(&mut rules, &mut rng, subject, now).status;
+        assert_eq!([99, 100, 200].map(&mut status), [None, Some(Status::Unavailable503), None]);
     }
 
     #[test]

@@ -41,6 +41,7 @@ impl StateFile {
         match serde_json::from_slice::<World>(&text) {
             Ok(mut world) => {
                 world.resume(public_url);
+                world.list_all_if_none();
                 Ok(Some(world))
             }
             Err(error) => {
