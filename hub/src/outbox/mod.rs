@@ -2,8 +2,8 @@
 //!
 //! Invariants
 //! - A change of a seat and its outbox row are one transaction. Expiry included.
-//! - A row is deleted once the bus has acknowledged what it became, and not before. There is no
-//!   cursor over the rows: one that commits late is found like any other.
+//! - A row is deleted once the bus has acknowledged what it became, and not before. No
+//!   number of a row is a cursor: one that commits late is found like any other.
 
 mod published; // what was published, and the frames that follow from what is learnt
 pub mod relay; // one leads: reads, publishes, deletes

@@ -5,8 +5,10 @@
 //!   over that connection: when it is lost, so is the lead, and what was known is thrown away.
 //! - A row is deleted after the feed has acknowledged its frame. Dying in between repeats it, and
 //!   versions make that harmless.
-//! - There is no cursor: a row that commits late, beside a transaction of whatever length, is read
-//!   at the next tick.
+//! - No number is a cursor. What is read at a tick is what the last read's snapshot did not show: rows
+//!   of transactions that began after it, and of those that were still running in it. So a row that
+//!   commits late is read at the next tick, whatever its number; and what was read and deleted is not
+//!   passed again, though its remains can't be vacuumed beside a transaction that stays open for long.
 
 use std::{
     collections::HashMap,
@@ -20,7 +22,7 @@ use fullhouse_protocol::{
     seat::{Status, UnknownStatus},
     track::Track,
 };
-use sqlx::{Connection, PgConnection, PgPool};
+use sqlx::{Connection, PgConnection, PgPool, postgres::PgConnectOptions};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -38,6 +40,8 @@ const LOCK: (i32, i32) = (0x6675_6c6c, 1);
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(500);
 /// Between two rounds, at most: a round that waited for the feed to come back says nothing about load.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// A snapshot that shows no row: what a new leader begins with.
+const NOTHING_READ: &str = "1:1:";
 /// How often new events and new plans are looked for.
 const DISCOVER_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -64,7 +68,9 @@ pub async fn run(config: Arc<Config>, pool: PgPool, feed: Feed, stop: Cancellati
 }
 
 async fn lead(config: &Config, pool: &PgPool, feed: &Feed) -> Result<std::convert::Infallible, StepDown> {
-    let mut db = PgConnection::connect_with(&pool.connect_options()).await?;
+    // The outbox is nearly empty when a plan is made, and may be full of dead rows when it is used.
+    let options = PgConnectOptions::clone(&pool.connect_options()).options([("enable_seqscan", "off")]);
+    let mut db = PgConnection::connect_with(&options).await?;
     while !try_lock(&mut db).await? {
         tokio::time::sleep(FOLLOW_INTERVAL).await;
     }
@@ -89,6 +95,8 @@ struct Leader<'a> {
     db: PgConnection,
     publisher: Publisher,
     published: Published,
+    /// The last snapshot of which everything has been read.
+    read_to: String,
     discovered: Instant,
     keyframed: Instant,
     /// When each event was compared with the database.
@@ -125,7 +133,16 @@ impl<'a> Leader<'a> {
         publisher.publish(&published.frames()).await?;
         publisher.publish_keyframes(&published.keyframes()).await?;
         let now = Instant::now();
-        Ok(Self { config, db, publisher, published, discovered: now, keyframed: now, compared })
+        Ok(Self {
+            config,
+            db,
+            publisher,
+            published,
+            read_to: NOTHING_READ.to_owned(),
+            discovered: now,
+            keyframed: now,
+            compared,
+        })
     }
 
     async fn tick(&mut self) -> Result<(), StepDown> {
@@ -133,7 +150,7 @@ impl<'a> Leader<'a> {
             self.discover().await?;
             self.discovered = Instant::now();
         }
-        let batch = read_batch(&mut self.db, self.config.relay.rows_max).await?;
+        let batch = read_batch(&mut self.db, &self.read_to, self.config.relay.rows_max).await?;
         for row in &batch.rows {
             self.take(row, batch.now).await?;
         }
@@ -141,6 +158,9 @@ impl<'a> Leader<'a> {
         self.published.expire(batch.now);
         self.publisher.publish(&self.published.frames()).await?;
         delete_rows(&mut self.db, &batch.rows).await?;
+        if batch.is_all {
+            self.read_to = batch.snapshot;
+        }
         if self.keyframed.elapsed() >= Duration::from_secs(self.config.relay.keyframe_interval_s) {
             self.publisher.publish_keyframes(&self.published.keyframes()).await?;
             self.keyframed = Instant::now();
@@ -198,6 +218,10 @@ impl<'a> Leader<'a> {
 
 struct Batch {
     now: DateTime<Utc>,
+    /// What the read saw.
+    snapshot: String,
+    /// Whether it took everything that it saw.
+    is_all: bool,
     rows: Vec<Row>,
 }
 
@@ -209,22 +233,31 @@ struct Row {
     changes: Vec<SeatChange>,
 }
 
-/// The clock and the oldest rows, in one round trip.
-async fn read_batch(db: &mut PgConnection, rows_max: i64) -> Result<Batch, StepDown> {
+/// The clock, a snapshot, and the rows that it shows and `read_to` did not, in one round trip.
+/// At most `rows_max` of those that began since, and as many of those that began before and end late.
+async fn read_batch(db: &mut PgConnection, read_to: &str, rows_max: i64) -> Result<Batch, StepDown> {
     let records = sqlx::query!(
-        r#"select clock.now as "now!", o.id as "id?", o.event_id as "event_id?", o.created_at as "made_at?",
-                  o.seat_nos as "seat_nos?", o.statuses as "statuses?", o.versions as "versions?",
-                  o.held_until as "held_until?: Vec<Option<DateTime<Utc>>>"
-           from (select (select db_clock()) as now) clock
-           left join (select * from outbox order by id limit $1) o on true
+        r#"select clock.now as "now!", clock.snapshot as "snapshot!", o.id as "id?", o.event_id as "event_id?",
+                  o.created_at as "made_at?", o.seat_nos as "seat_nos?", o.statuses as "statuses?",
+                  o.versions as "versions?", o.held_until as "held_until?: Vec<Option<DateTime<Utc>>>"
+           from (select (select db_clock()) as now, pg_current_snapshot()::text as snapshot) clock
+           left join (
+             (select * from outbox where xid >= pg_snapshot_xmax($1::text::pg_snapshot) order by xid limit $2)
+             union all
+             (select late.* from pg_snapshot_xip($1::text::pg_snapshot) as running(xid)
+              cross join lateral (select * from outbox where outbox.xid = running.xid limit $2) as late limit $2)
+           ) o on true
            order by o.id"#,
+        read_to,
         rows_max
     )
     .fetch_all(db)
     .await?;
-    let mut batch = Batch { now: DateTime::UNIX_EPOCH, rows: Vec::with_capacity(records.len()) };
+    let is_all = (records.len() as i64) < rows_max;
+    let mut batch =
+        Batch { now: DateTime::UNIX_EPOCH, snapshot: String::new(), is_all, rows: Vec::with_capacity(records.len()) };
     for record in records {
-        batch.now = record.now;
+        (batch.now, batch.snapshot) = (record.now, record.snapshot);
         let (Some(id), Some(event_id), Some(made_at)) = (record.id, record.event_id, record.made_at) else { continue };
         let columns = (record.seat_nos, record.statuses, record.versions, record.held_until);
         let (Some(seat_nos), Some(statuses), Some(versions), Some(held_until)) = columns else { continue };

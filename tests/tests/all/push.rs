@@ -2,6 +2,7 @@
 
 mod addresses; // snapshot, frames, sockets
 mod nodes; // several of them
+mod late; // beside a transaction of ten minutes
 
 use std::time::Duration;
 
