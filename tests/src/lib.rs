@@ -7,7 +7,7 @@
 pub mod run; // the run: its directory, its one PostgreSQL, and who cleans up
 pub mod database; // a database a test, and what must be true at its end
 pub mod clock; // the database's clock, set by hand
-pub mod proxy; // a wire that can be cut
+pub mod proxy; // a wire that can be cut, and that holds back one statement by name
 pub mod nats; // a nats-server that can be stopped
 pub mod hall; // plans to sell
 pub mod stage; // an event on sale
@@ -15,6 +15,7 @@ pub mod rows; // halls written straight into the database
 pub mod hub; // a hub in this process
 pub mod binary; // the real binary, to be killed
 pub mod fan; // a browser's requests
+pub mod caller; // a request whose client hangs up
 pub mod till; // a terminal's requests
 pub mod map; // an open map, following its frames
 pub mod provider; // the payment provider, simulated, and a fan who pays

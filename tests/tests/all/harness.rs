@@ -14,7 +14,7 @@ use fullhouse_tests::{
     fan::{self, Fan, PASSWORD},
     hub::Hub,
     nats::Nats,
-    proxy::Proxy,
+    proxy::{Proxy, Side},
     run::run,
 };
 use futures_util::StreamExt;
@@ -72,6 +72,34 @@ async fn the_wire_can_be_cut_stalled_and_mended() {
     proxy.mend();
     let mut db = PgConnection::connect(url.reveal()).await.unwrap();
     sqlx::query("select 3").execute(&mut db).await.unwrap();
+    database.finish().await;
+}
+
+#[tokio::test]
+async fn the_wire_holds_one_statement_back_by_name() {
+    let database = Database::new().await;
+    sqlx::query("create table said (word text)").execute(database.pool()).await.unwrap();
+    let said = || async {
+        sqlx::query_scalar::<_, i64>("select count(*) from said").fetch_one(database.pool()).await.unwrap()
+    };
+    let proxy = Proxy::start().await;
+    let mut db = PgConnection::connect(database.config_through(&proxy).database.url.reveal()).await.unwrap();
+    // With and without a Parse of its own: the second time it is prepared already.
+    for (before, side) in [(0, Side::Request), (1, Side::Answer)] {
+        let mut held = proxy.hold_next("INSERT", side);
+        sqlx::raw_sql("select 'insert'").execute(&mut db).await.unwrap();
+        let insert = tokio::spawn(async move {
+            sqlx::query("insert into said values ($1)").bind("word").execute(&mut db).await.unwrap();
+            db
+        });
+        held.caught().await;
+        assert!(!insert.is_finished());
+        assert_eq!(said().await, before + i64::from(side == Side::Answer), "{side:?}");
+        held.let_go();
+        db = insert.await.unwrap();
+        assert_eq!(said().await, before + 1);
+    }
+    db.close().await.unwrap();
     database.finish().await;
 }
 

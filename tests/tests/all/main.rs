@@ -10,6 +10,7 @@ mod watch; // what must never be true
 mod catalog; // plans, events, lists
 mod holding; // holding seats over the wire
 mod races; // many at once, each with its control
+mod aborts; // clients that hang up inside BEGIN and COMMIT
 mod crash; // the hub killed at any moment
 mod paying; // from an order to a ticket, and what the buyer is told
 mod payment_races; // the races of paying, by number
