@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use fullhouse::serve::Roles;
-use fullhouse_tests::{database::Database, fan, hub::Hub, rows::Rows, till::Till};
+use fullhouse_tests::{clock::Clock, database::Database, fan, hub::Hub, rows::Rows, till::Till};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -233,9 +233,42 @@ async fn taking_the_same_seats_again_and_again_spends_a_budget() {
     database.finish().await;
 }
 
+/// What many write who let a job give seats back: it takes a seat that is free by its status.
+async fn naive_take(database: &Database, event: i64, seat: i32) -> bool {
+    let taken = sqlx::query(
+        "update event_seat set status = 1, hold_id = $3, held_until = db_clock() + interval '8 minutes'
+         where event_id = $1 and seat_no = $2 and status = 0",
+    )
+    .bind(event)
+    .bind(seat)
+    .bind(Uuid::new_v4())
+    .execute(database.pool())
+    .await
+    .unwrap();
+    taken.rows_affected() == 1
+}
+
+/// The control: where only the job ends a hold, its absence leaves the seat with nobody, for ever.
+async fn naive_expiry_sticks(database: &Database, clock: &Clock) {
+    let event = Rows::new(1, 1).open(database.pool()).await;
+    assert!(naive_take(database, event, 0).await);
+    for _ in 0..3 {
+        clock.advance(TimeDelta::hours(1)).await;
+        assert!(!naive_take(database, event, 0).await, "the fault exists: its time is over, and nobody can have it");
+    }
+    let job = "update event_seat set status = 0, hold_id = null, held_until = null where held_until <= db_clock()";
+    sqlx::query(job).execute(database.pool()).await.unwrap();
+    assert!(naive_take(database, event, 0).await, "and only the job gives it back");
+    sqlx::query("update event_seat set status = 0, hold_id = null, held_until = null")
+        .execute(database.pool())
+        .await
+        .unwrap();
+}
+
 #[tokio::test]
 async fn without_the_sweeper_an_expired_seat_is_sold_to_the_next_and_shown_free() {
     let (database, clock) = Database::with_clock().await;
+    naive_expiry_sticks(&database, &clock).await;
     let event = Rows::new(2, 10).open(database.pool()).await;
     let hub = Hub::start_as(database.config().await, Roles { workers: false, ..Roles::ALL }).await;
     let fans = fan::many(&database, &hub.url(), 2).await;
