@@ -67,6 +67,11 @@ impl Binary {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
+    /// The memory that it has in RAM, by the kernel's account, in bytes.
+    pub fn resident_bytes(&self) -> u64 {
+        resident_bytes(&self.child.pid().to_string())
+    }
+
     /// `kill -9`, wherever it is.
     pub async fn kill(self) {
         self.child.signal(Signal::SIGKILL);
@@ -77,4 +82,12 @@ impl Binary {
     pub async fn stop(self) {
         self.child.stop().await;
     }
+}
+
+/// What a process has in RAM: its number, or `self`.
+pub fn resident_bytes(process: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("the process runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a process has memory");
+    let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number of kB");
+    kib * 1024
 }

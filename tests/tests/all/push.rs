@@ -3,6 +3,7 @@
 mod addresses; // snapshot, frames, sockets
 mod nodes; // several of them
 mod late; // beside a transaction of ten minutes
+mod stalled; // readers that stop
 
 use std::time::Duration;
 

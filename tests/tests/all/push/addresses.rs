@@ -86,49 +86,6 @@ async fn a_socket_that_is_not_let_in_learns_why() {
     database.finish().await;
 }
 
-/// A reader that stops costs its socket's buffers, which are capped, and then nothing (B22).
-#[tokio::test]
-async fn a_viewer_that_stops_reading_is_closed_and_nobody_else_notices() {
-    let database = Database::new().await;
-    let event = Stage { hall: Hall { rows: 40, seats_a_row: 50 }, ..Stage::default() }.open(&database).await;
-    let mut config = config(&database, None).await;
-    config.push.send_timeout_s = 1;
-    config.push.ring_frames_max = 20;
-    let hub = Hub::start(config).await;
-    let mut map = Map::open(&hub.url(), event).await;
-    map.until("the relay leads", |map| map.track.at().is_of_relay()).await;
-    let stopped = Map::open(&hub.url(), event).await;
-    eventually("both are in", || async { (hub.parts().rooms.sockets() == 2).then_some(()) }).await;
-    let snapshots = map.snapshots;
-    let until = Instant::now() + 3 * HUNG;
-    for round in 0.. {
-        let mut tx = database.pool().begin().await.unwrap();
-        let now = sqlx::query_scalar("select db_clock()").fetch_one(&mut *tx).await.unwrap();
-        let rows: Vec<(i32, i32)> = sqlx::query_as(
-            "update event_seat set status = $2, version = version + 1 where event_id = $1 returning seat_no, version",
-        )
-        .bind(event)
-        .bind(if round % 2 == 0 { 3_i16 } else { 0 })
-        .fetch_all(&mut *tx)
-        .await
-        .unwrap();
-        let status = if round % 2 == 0 { Blocked } else { Available };
-        let change = |&(seat_no, version)| SeatChange { seat_no, status, version, held_until: None };
-        outbox::append(&mut tx, event, now, &rows.iter().map(change).collect::<Vec<_>>()).await.unwrap();
-        tx.commit().await.unwrap();
-        map.until_seat(1999, status).await;
-        if hub.parts().rooms.sockets() == 1 {
-            break;
-        }
-        assert!(Instant::now() < until, "the one that does not read is still carried");
-    }
-    assert_eq!((map.snapshots, map.closed_with.len()), (snapshots, 0));
-    equals_the_database(&mut map, database.pool(), event).await;
-    drop(stopped);
-    hub.stop().await;
-    database.finish().await;
-}
-
 #[tokio::test]
 async fn the_wire_is_described_as_it_is() {
     let text = std::fs::read_to_string(fullhouse_tests::run::workspace().join("protocol/PROTOCOL.md")).unwrap();
