@@ -1,6 +1,13 @@
 //! Several nodes on NATS: any of them carries a viewer on, and NATS itself may go, die and forget.
 
-use fullhouse_tests::till::Till;
+use fullhouse_tests::{
+    provider::{CARD, Provider, key, order, until},
+    till::Till,
+};
+use futures_util::future::join_all;
+
+use fullhouse_protocol::seat::Status::Sold;
+use serde_json::json;
 
 use super::*;
 
@@ -48,17 +55,19 @@ async fn a_sale_goes_on_without_nats_and_every_map_catches_up() {
     // How often they take seats in ten seconds is the machine's affair.
     let no_budget = "update event set churn_seats_max = 1000000 where id = $1";
     sqlx::query(no_budget).bind(event).execute(database.pool()).await.unwrap();
-    let hubs = [
-        Hub::start(config(&database, Some(&nats)).await).await,
-        Hub::start(config(&database, Some(&nats)).await).await,
-    ];
+    let provider = Provider::start().await;
+    let mut settings = config(&database, Some(&nats)).await;
+    provider.configure(&mut settings);
+    let hubs = [Hub::start(settings.clone()).await, Hub::start(settings).await];
+    provider.webhooks_to(&hubs[0].url()).await;
     let mut maps = Vec::new();
     for hub in hubs.iter().chain(&hubs) {
         let mut map = Map::open(&hub.url(), event).await;
         map.until("the relay leads", |map| map.track.at().is_of_relay()).await;
         maps.push(map);
     }
-    let fans = many(&database, &hubs[0].url(), 19).await;
+    let mut fans = many(&database, &hubs[0].url(), 29).await;
+    let buyers = fans.split_off(19);
     let till = Till::enrol(&database, &hubs[0].url(), "Counter 1").await;
     nats.stop().await;
     // Purchases go through as holds do: a row of the last seats, at both hubs.
@@ -68,6 +77,17 @@ async fn a_sale_goes_on_without_nats_and_every_map_catches_up() {
         assert_eq!(till.sell_for_cash(&held, 5_000).await.ok()["order"]["state"], "confirmed");
     }
     let stopped = Instant::now();
+    // By card too: the rest of that row, each at the other hub than the one before.
+    let by_card = join_all(buyers.iter().enumerate().map(|(n, fan)| {
+        let fan = fan.at(&hubs[n % 2].url());
+        async move {
+            let open = order(&fan, event, &[390 + n as i32]).await;
+            fan.pay(&open, &key(), CARD).await.ok();
+            let paid = until(&fan, &open, &["captured"]).await;
+            assert_eq!((&paid["state"], &paid["tickets"][0]["state"]), (&json!("confirmed"), &json!("valid")));
+        }
+    }));
+    by_card.await;
     let mut holds = 0;
     while stopped.elapsed() < Duration::from_secs(10) {
         for (number, fan) in fans.iter().enumerate() {
@@ -87,7 +107,11 @@ async fn a_sale_goes_on_without_nats_and_every_map_catches_up() {
     for map in &mut maps {
         equals_the_database(map, database.pool(), event).await;
         assert!(map.closed_with.is_empty());
+        assert!((380..400).all(|seat| map.status(seat) == Sold), "cash and cards");
     }
+    let ledger = provider.ledger().await;
+    assert_eq!(ledger.captured(), 10 * 3_000);
+    ledger.agrees_with(&database).await;
     for hub in hubs {
         hub.stop().await;
     }
