@@ -1,5 +1,7 @@
 //! Our client and the simulator, over a real socket: what the wire promises, kept from both ends.
 
+mod knobs; // what goes wrong on request
+
 use serde_json::{Value, json};
 use uuid::Uuid;
 

@@ -155,6 +155,7 @@ mod tests {
         assert_eq!(keys("en"), keys("ko"));
         for card in CARDS.iter().take(CARDS_SHOWN) {
             assert!(texts["en"].contains_key(card.label), "{}", card.label);
+            assert!(texts["en"].contains_key(&format!("{}_hint", card.label)), "{}", card.label);
         }
     }
 
