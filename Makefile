@@ -32,6 +32,11 @@ test: setup-test test-rust test-page test-browser ## Everything that is proved: 
 test-rust: setup-test everything
 	cargo test --workspace
 
+# Part of test-rust: the provider's own SDK, another mock and another server, against ours.
+.PHONY: test-peers
+test-peers: setup-test everything
+	cargo test -p fullhouse-tests --test all peers_
+
 .PHONY: test-page
 test-page: setup-demo
 	npm test

@@ -2,6 +2,8 @@
 //!
 //! - Time is set ([`clock`]), not slept; a state is waited for with a bound ([`eventually`]).
 //! - Actors ([`Fan`](fan::Fan), [`Till`](till::Till)) speak only the wire, as anybody's client would.
+//! - The payment provider is the simulator of this project, which programs that others wrote check in turn
+//!   (`tests/peers`): `make test-peers` runs them alone.
 //! - A test ends with [`Database::finish`](database::Database::finish): nothing may be left over.
 
 pub mod run; // the run: its directory, its one PostgreSQL, and who cleans up

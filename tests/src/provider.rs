@@ -17,6 +17,8 @@ pub const CHALLENGED: &str = "pm_card_threeDSecure2Required";
 
 pub struct Provider {
     url: String,
+    /// Answers even while nobody listens at `url`.
+    control_url: String,
     http: reqwest::Client,
     settings: SimulatorConfig,
     stop: CancellationToken,
@@ -31,13 +33,21 @@ impl Drop for Provider {
 impl Provider {
     /// Answers at once, and does nothing wrong until it is told to.
     pub async fn start() -> Self {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let url = format!("http://{}", listener.local_addr().expect("its address"));
+        let bind = async || tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let (listener, control) = (bind().await, bind().await);
+        let [url, control_url] =
+            [&listener, &control].map(|l| format!("http://{}", l.local_addr().expect("its address")));
         let settings =
             SimulatorConfig { webhook_retry_ms: vec![50, 100, 200, 500, 1_000], ..SimulatorConfig::default() };
         let stop = CancellationToken::new();
-        tokio::spawn(simulator::serve(listener, settings.clone(), stop.clone()));
-        Self { url, http: reqwest::Client::builder().no_proxy().build().expect("a client"), settings, stop }
+        tokio::spawn(simulator::serve_with_control(listener, Some(control), settings.clone(), stop.clone()));
+        Self {
+            url,
+            control_url,
+            http: reqwest::Client::builder().no_proxy().build().expect("a client"),
+            settings,
+            stop,
+        }
     }
 
     /// Points a hub's settings here. A lost answer costs a test less than a second.
@@ -51,18 +61,27 @@ impl Provider {
         config.payment.worker_tick_ms = 20;
     }
 
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    pub fn control_url(&self) -> &str {
+        &self.control_url
+    }
+
     pub fn secrets(&self) -> &[Secret] {
         &self.settings.webhook_secrets
     }
 
     async fn control(&self, what: &str, body: Value) -> Value {
-        let answer = self.http.post(format!("{}/_sim/{what}", self.url)).json(&body).send().await.expect("it answers");
+        let answer =
+            self.http.post(format!("{}/_sim/{what}", self.control_url)).json(&body).send().await.expect("it answers");
         assert!(answer.status().is_success(), "{what}: {}", answer.status());
         answer.json().await.unwrap_or_default()
     }
 
     async fn show(&self, what: &str) -> Value {
-        let answer = self.http.get(format!("{}/_sim/{what}", self.url)).send().await.expect("it answers");
+        let answer = self.http.get(format!("{}/_sim/{what}", self.control_url)).send().await.expect("it answers");
         answer.json().await.expect("JSON")
     }
 
@@ -98,6 +117,13 @@ impl Provider {
     pub async fn requests(&self, op: &str) -> Vec<Value> {
         let log = self.show("requests").await;
         log.as_array().expect("a log").iter().filter(|entry| entry["op"] == op).cloned().collect()
+    }
+
+    /// The customer holds a card to the reader.
+    pub async fn present_card(&self, reader: &str) {
+        let path = format!("test_helpers/terminal/readers/{reader}/present_payment_method");
+        let reader = self.call(&path, String::new()).await;
+        assert_eq!(reader["action"]["status"], "succeeded", "{reader}");
     }
 
     /// Until a request of a kind is under way.
@@ -230,7 +256,7 @@ impl Provider {
         id
     }
 
-    async fn call(&self, path: &str, body: String) -> Value {
+    pub async fn call(&self, path: &str, body: String) -> Value {
         let request = self.http.post(format!("{}/v1/{path}", self.url)).bearer_auth(self.settings.secret_key.reveal());
         request.body(body).send().await.expect("it answers").json().await.expect("JSON")
     }

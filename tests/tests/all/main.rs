@@ -14,5 +14,6 @@ mod aborts; // clients that hang up inside BEGIN and COMMIT
 mod crash; // the hub killed at any moment
 mod paying; // from an order to a ticket, and what the buyer is told
 mod payment_races; // the races of paying, by number
+mod peers; // clients and servers that we did not write
 mod command_line; // the binary as an operator meets it
 mod demo; // one command, and gone without a trace
