@@ -50,6 +50,8 @@ const RETURN_WITHIN_MS: u32 = 5_000;
 enum End {
     /// With a close code.
     Close(u16),
+    /// The client closes: its close is answered in kind.
+    Answer,
     /// There is nobody to tell.
     Gone,
 }
@@ -62,9 +64,13 @@ where
     let mut socket = open(stream, read_ahead, rooms.config().frame_changes_max).await;
     let end = follow(&rooms, &room, cursor, &mut socket).await;
     drop(room);
-    if let End::Close(code) = end {
-        let reason = if code == close::DRAINING { RETURN_WITHIN_MS.to_string() } else { String::new() };
-        say_goodbye(socket, code, reason).await;
+    match end {
+        End::Close(code) => {
+            let reason = if code == close::DRAINING { RETURN_WITHIN_MS.to_string() } else { String::new() };
+            say_goodbye(socket, code, reason).await;
+        }
+        End::Answer => drop(timeout(CLOSE_TIMEOUT, socket.flush()).await), // tungstenite has made the answer ready
+        End::Gone => {}
     }
 }
 
@@ -155,7 +161,8 @@ fn judge(input: Option<Result<Message, Error>>) -> Option<End> {
     match input {
         Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Text(_))) => None,
         Some(Ok(Message::Binary(_) | Message::Frame(_))) => Some(End::Close(close::BAD_REQUEST)),
-        Some(Ok(Message::Close(_))) | None => Some(End::Gone),
+        Some(Ok(Message::Close(_))) => Some(End::Answer),
+        None => Some(End::Gone),
         Some(Err(Error::Capacity(CapacityError::MessageTooLong { .. }) | Error::Protocol(_) | Error::Utf8(_))) => {
             Some(End::Close(close::BAD_REQUEST))
         }

@@ -218,3 +218,12 @@ async fn whoever_is_turned_away_is_told_why() {
     let mut client = WebSocketStream::from_raw_socket(theirs, Role::Client, None).await;
     assert_eq!(closed(&mut client).await.0, close::TOO_MANY_SOCKETS);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_closes_is_answered_in_kind() {
+    let node = Node::new(4);
+    let mut client = node.open(at(0)).await;
+    let goodbye = CloseFrame { code: 1000.into(), reason: "".into() };
+    client.close(Some(goodbye)).await.unwrap();
+    assert_eq!(closed(&mut client).await.0, 1000, "a close frame, not merely the end of the wire");
+}
