@@ -63,6 +63,10 @@ impl Auth {
     /// even the right password is refused until the window is over; open sessions are untouched.
     pub async fn sign_in(&self, email: &str, password: String, address: &str) -> Result<Account, AccountError> {
         let email = normal(email);
+        // Tells nothing about the address: the limits are public. It costs no hash, so it is not counted either.
+        if password.len() > PASSWORD_LENGTH_MAX || email.len() > EMAIL_LENGTH_MAX {
+            return Err(AccountError::CredentialsWrong);
+        }
         let (account_tries, address_tries) = (format!("account {email}"), format!("address {address}"));
         if !self.attempts.take(&account_tries, self.settings.sign_in_failures_max) {
             return Err(AccountError::TooManyTries);
@@ -80,9 +84,6 @@ impl Auth {
     }
 
     async fn match_password(&self, email: &str, password: String) -> Result<Account, AccountError> {
-        if password.len() > PASSWORD_LENGTH_MAX || email.len() > EMAIL_LENGTH_MAX {
-            return Err(AccountError::CredentialsWrong); // tells nothing about the address: the limits are public
-        }
         let found = sqlx::query!("select id, email, name, role, password_hash from account where email = $1", email)
             .fetch_optional(&self.pool)
             .await
@@ -144,6 +145,30 @@ fn normal(email: &str) -> String {
     email.trim().to_lowercase()
 }
 
+/// A name without what would disturb the text around it: control characters, and marks that turn
+/// the direction of writing. What joins letters (emoji, Persian, Indic scripts) stays.
+fn readable(name: &str) -> String {
+    let disturbs = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    name.chars().filter(|c| !disturbs(*c)).collect::<String>().trim().to_owned()
+}
+
+fn is_visible(c: char) -> bool {
+    !c.is_whitespace() && !c.is_control() && !is_invisible(c)
+}
+
+/// Characters that take no room, or only room: Unicode's default-ignorable ones, and the blanks
+/// that are letters or symbols by their category.
+fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{00ad}' | '\u{034f}' | '\u{061c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}'
+        | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
 /// The details as they are stored, or what is wrong with the first that is.
 fn checked(new: NewAccount, password_length_min: usize) -> Result<NewAccount, AccountError> {
     let invalid = |field, sentence: String| Err(AccountError::Invalid { field, sentence });
@@ -151,12 +176,15 @@ fn checked(new: NewAccount, password_length_min: usize) -> Result<NewAccount, Ac
     let shaped = email.split_once('@').is_some_and(|(local, host)| {
         !local.is_empty() && !host.is_empty() && !host.contains('@') && !host.starts_with('.') && !host.ends_with('.')
     });
-    if !shaped || email.len() > EMAIL_LENGTH_MAX || email.chars().any(|c| c.is_whitespace() || c.is_control()) {
+    if !shaped
+        || email.len() > EMAIL_LENGTH_MAX
+        || email.chars().any(|c| c.is_whitespace() || c.is_control() || is_invisible(c))
+    {
         return invalid("email", "this is not an address of mail".to_owned());
     }
-    let name = new.name.trim().to_owned();
-    if name.is_empty() || name.chars().count() > NAME_LENGTH_MAX || name.chars().any(char::is_control) {
-        return invalid("name", format!("a name has 1 to {NAME_LENGTH_MAX} characters"));
+    let name = readable(&new.name);
+    if !name.chars().any(is_visible) || name.chars().count() > NAME_LENGTH_MAX {
+        return invalid("name", format!("a name has 1 to {NAME_LENGTH_MAX} characters, and one of them can be seen"));
     }
     if new.password.chars().count() < password_length_min || new.password.len() > PASSWORD_LENGTH_MAX {
         return invalid(
@@ -187,12 +215,33 @@ mod tests {
         {
             assert_eq!(field_refused(email, "A", "long enough"), Some("email"), "{email:?}");
         }
-        for name in ["", "  ", "a\u{0}b", &"n".repeat(201)] {
+        for name in ["", "  ", "\u{0}", "\u{200b}\u{3164}", "\u{2800}\u{202e}", "\u{feff} \u{ad}", &"n".repeat(201)] {
             assert_eq!(field_refused("a@b", name, "long enough"), Some("name"), "{name:?}");
         }
         for password in ["", "too short", &"p".repeat(513)] {
             assert_eq!(field_refused("a@b", "A", password), Some("password"));
         }
+    }
+
+    #[test]
+    fn a_name_keeps_its_letters_and_loses_what_disturbs_others() {
+        for (given, stored) in [
+            ("Ana\u{202e}anA", "AnaanA"),
+            ("\u{2067}Ana\u{2069}", "Ana"),
+            ("A\u{7}na\n", "Ana"),
+            ("\u{200f}\u{5e2}\u{5e0}\u{5ea}", "\u{5e2}\u{5e0}\u{5ea}"),
+            ("\u{0646}\u{0627}\u{0645}\u{200c}\u{0647}\u{0627}", "\u{0646}\u{0627}\u{0645}\u{200c}\u{0647}\u{0627}"),
+            ("\u{1f469}\u{200d}\u{1f3a4}", "\u{1f469}\u{200d}\u{1f3a4}"),
+            ("김\u{1160}", "김\u{1160}"),
+        ] {
+            let new = NewAccount { email: "a@b".into(), name: given.into(), password: "long enough".into() };
+            assert_eq!(checked(new, 10).unwrap().name, stored, "{given:?}");
+        }
+        assert_eq!(
+            field_refused("a\u{200b}na@b", "A", "long enough"),
+            Some("email"),
+            "two addresses that look the same"
+        );
     }
 
     #[test]
