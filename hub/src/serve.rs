@@ -37,6 +37,9 @@ use crate::{
     watch,
 };
 
+/// How often what is over is forgotten and deleted.
+const TIDY_INTERVAL: Duration = Duration::from_secs(5);
+
 /// What a hub consists of. Handlers take just the parts that they use.
 #[derive(Clone, FromRef)]
 pub struct Hub {
@@ -148,11 +151,14 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
     let addr = listener.local_addr().context("the listening address")?;
     tasks.spawn(edge::server::serve(listener, edge::router(&hub, roles, assets), hub.config.clone(), stop.clone()));
     tasks.spawn(hub.rooms.clone().closed());
+    if roles.api {
+        tasks.spawn(forget(hub.auth.clone(), stop.clone()));
+    }
     if roles.relay {
         tasks.spawn(outbox::relay::run(hub.config.clone(), hub.pool.clone(), feed, stop.clone()));
     }
     if roles.workers {
-        tasks.spawn(tidy_sessions(hub.auth.clone(), stop.clone()));
+        tasks.spawn(delete_ended_sessions(hub.auth.clone(), stop.clone()));
         let (sweeper, keep_h) = (hub.config.sweeper.clone(), hub.config.desk.request_age_max_h);
         tasks.spawn(hold::sweeper::run(sweeper, hub.pool.clone(), hub.desks.clone(), keep_h, stop.clone()));
         tasks.spawn(hub.payments.clone().run(hub.pool.clone(), stop.clone()));
@@ -210,11 +216,19 @@ async fn check_clock(pool: &PgPool, allow_test_clock: bool) -> anyhow::Result<()
     Ok(())
 }
 
-/// Nothing depends on this: a session that has ended is refused by the clock.
-async fn tidy_sessions(auth: Auth, stop: CancellationToken) {
-    let mut tick = tokio::time::interval(Duration::from_secs(5));
+/// Every node that answers requests remembers sessions and tries of its own.
+async fn forget(auth: Auth, stop: CancellationToken) {
+    let mut tick = tokio::time::interval(TIDY_INTERVAL);
     while stop.run_until_cancelled(tick.tick()).await.is_some() {
-        match auth.tidy().await {
+        auth.forget();
+    }
+}
+
+/// Nothing depends on this: a session that has ended is refused by the clock.
+async fn delete_ended_sessions(auth: Auth, stop: CancellationToken) {
+    let mut tick = tokio::time::interval(TIDY_INTERVAL);
+    while stop.run_until_cancelled(tick.tick()).await.is_some() {
+        match auth.delete_ended().await {
             Ok(0) => {}
             Ok(sessions) => tracing::debug!(sessions, "ended sessions were deleted"),
             Err(error) => tracing::warn!(%error, "ended sessions could not be deleted"),

@@ -101,10 +101,14 @@ impl Auth {
         }
     }
 
-    /// Deletes sessions that have ended, and forgets what memory need not keep. Nothing depends on it.
-    pub async fn tidy(&self) -> sqlx::Result<u64> {
+    /// Forgets what this process need not remember. Its bounds hold without it, but what reaches them is refused.
+    pub fn forget(&self) {
         self.sessions.tidy();
         self.attempts.tidy();
+    }
+
+    /// Deletes sessions that have ended, and says how many. Nothing depends on it.
+    pub async fn delete_ended(&self) -> sqlx::Result<u64> {
         session::delete_ended(&self.pool).await
     }
 }

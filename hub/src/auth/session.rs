@@ -70,8 +70,14 @@ impl Sessions {
         }
     }
 
-    fn end(&self, hash: TokenHash) {
-        self.remembered.insert(hash, Remembered { at: Instant::now(), session: None });
+    /// A token that was nobody's is not remembered: anybody can make up any number of them.
+    fn end(&self, hash: TokenHash, existed: bool) {
+        let ended = Remembered { at: Instant::now(), session: None };
+        match self.remembered.entry(hash) {
+            Entry::Occupied(mut held) => drop(held.insert(ended)), // another node may have ended it first
+            Entry::Vacant(free) if existed => drop(free.insert(ended)),
+            Entry::Vacant(_) => {}
+        }
     }
 
     pub fn tidy(&self) {
@@ -136,17 +142,18 @@ impl Auth {
         Ok(Some(session))
     }
 
-    /// Ends a session. Ending one that does not exist is no error.
+    /// Ends a session. Ending one that does not exist is no error, and leaves nothing behind.
     pub async fn end_session(&self, token: &str) -> Result<(), SessionError> {
         let hash = Token::hash(token);
-        self.sessions.end(hash);
-        let pool = self.pool.clone();
-        db::write(
-            async move { sqlx::query!("delete from session where token_hash = $1", &hash[..]).execute(&pool).await },
-        )
+        let (pool, sessions) = (self.pool.clone(), self.sessions.clone());
+        // The end is remembered in the same task: a caller that hangs up does not keep the session alive here.
+        db::write(async move {
+            let deleted = sqlx::query!("delete from session where token_hash = $1", &hash[..]).execute(&pool).await?;
+            sessions.end(hash, deleted.rows_affected() > 0);
+            Ok(())
+        })
         .await
-        .map_err(SessionError)?;
-        Ok(())
+        .map_err(SessionError)
     }
 }
 
@@ -192,10 +199,20 @@ mod tests {
         let sessions = Sessions::new(Duration::from_secs(5), 10);
         sessions.remember([1; 32], &somebody());
         assert!(matches!(sessions.get(&[1; 32]), Some(Some(_))));
-        sessions.end([1; 32]);
+        sessions.end([1; 32], true);
         sessions.remember([1; 32], &somebody());
         sessions.tidy();
         assert!(matches!(sessions.get(&[1; 32]), Some(None)));
+    }
+
+    #[test]
+    fn an_end_of_nothing_is_not_remembered() {
+        let sessions = Sessions::new(Duration::from_secs(5), 10);
+        sessions.end([1; 32], false);
+        assert!(sessions.remembered.is_empty());
+        sessions.remember([2; 32], &somebody());
+        sessions.end([2; 32], false);
+        assert!(matches!(sessions.get(&[2; 32]), Some(None)), "ended by another node, still remembered here");
     }
 
     #[test]

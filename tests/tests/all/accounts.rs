@@ -172,7 +172,7 @@ async fn a_session_ends_by_the_databases_clock() {
     assert_eq!(who(&ana).await["email"], json!(ana.email));
     clock.advance(TimeDelta::minutes(2)).await;
     assert_eq!(who(&ana).await, Value::Null);
-    hub.parts().auth.tidy().await.unwrap(); // the hub's own task may have been faster
+    hub.parts().auth.delete_ended().await.unwrap(); // the hub's own task may have been faster
     let sessions: i64 = sqlx::query_scalar("select count(*) from session").fetch_one(database.pool()).await.unwrap();
     assert_eq!(sessions, 0);
     hub.stop().await;
