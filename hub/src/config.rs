@@ -134,7 +134,9 @@ impl Config {
                 set(&mut table, key, &value).with_context(|| format!("environment variable {name}"))?;
             }
         }
+        let zero = zero_among(&table);
         let config: Self = table.try_into().context("settings")?;
+        anyhow::ensure!(zero.is_none(), "{}: not 0", zero.unwrap_or_default());
         config.check()?;
         Ok(config)
     }
@@ -151,6 +153,8 @@ impl Config {
         for proxy in &self.http.trusted_proxies {
             anyhow::ensure!(proxy.parse::<IpAddr>().is_ok(), "http.trusted_proxies: {proxy:?} is not an IP address");
         }
+        // As many as a frame can count.
+        anyhow::ensure!(self.push.frame_changes_max <= 65_535, "push.frame_changes_max: at most 65535");
         anyhow::ensure!(self.payment.pay_margin_s >= 0, "payment.pay_margin_s: not below 0");
         Ok(())
     }
@@ -170,6 +174,27 @@ fn merge(base: &mut toml::Table, over: toml::Table) {
             }
         }
     }
+}
+
+/// Where nothing at all makes sense. Everywhere else it would be a hub that never ticks, waits for
+/// nothing, or takes nobody.
+const MAY_BE_ZERO: [&str; 5] = [
+    "auth.password_length_min",
+    "auth.password_queue_max",
+    "auth.session_cache_max",
+    "auth.session_cache_s",
+    "payment.pay_margin_s",
+];
+
+/// The first setting that is 0 and may not be.
+fn zero_among(table: &toml::Table) -> Option<String> {
+    let sections = table.iter().filter_map(|(section, value)| Some((section, value.as_table()?)));
+    let mut settings =
+        sections.flat_map(|(section, table)| table.iter().map(move |(key, value)| (section, key, value)));
+    settings.find_map(|(section, key, value)| {
+        let name = format!("{section}.{key}");
+        (value.as_integer() == Some(0) && !MAY_BE_ZERO.contains(&&*name)).then_some(name)
+    })
 }
 
 /// A variable takes the type that its default has.
@@ -211,6 +236,18 @@ mod tests {
         assert_eq!((config.http.listen.as_str(), config.desk.batch_requests_max), ("[::1]:1", 7));
         merge(&mut table, "[http]\nlisten_on = \"x\"".parse().unwrap());
         assert!(Config::deserialize(toml::Value::Table(table)).is_err());
+    }
+
+    #[test]
+    fn nothing_is_bounded_by_nothing() {
+        let mut table: toml::Table = DEFAULTS.parse().unwrap();
+        assert_eq!(zero_among(&table), None);
+        for name in MAY_BE_ZERO {
+            set(&mut table, &name.replace('.', "__"), "0").unwrap(); // the list names settings that exist
+        }
+        assert_eq!(zero_among(&table), None);
+        set(&mut table, "SWEEPER__TICK_MS", "0").unwrap();
+        assert_eq!(zero_among(&table).as_deref(), Some("sweeper.tick_ms"));
     }
 
     #[test]
