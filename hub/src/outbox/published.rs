@@ -92,6 +92,15 @@ impl Published {
         self.events.keys().copied()
     }
 
+    /// Lets go of the events that are not among `wanted`, unless one of their seats is shown as held:
+    /// that has to be shown free in time. A later change of them begins a new epoch.
+    pub fn keep(&mut self, wanted: &HashSet<i64>) {
+        let held: HashSet<i64> = self.deadlines.iter().map(|&(_, event_id, _)| event_id).collect();
+        self.events.retain(|event_id, event| {
+            wanted.contains(event_id) || held.contains(event_id) || event.begins || !event.before.is_empty()
+        });
+    }
+
     /// An event that was not known, or whose plan has changed: a new epoch, from `rows` on.
     pub fn begin(&mut self, event_id: i64, plan_revision_id: i64, seat_count: u32, rows: &Rows, now: DateTime<Utc>) {
         let after = self.forget(event_id).map_or(0, |event| event.head.at.epoch);

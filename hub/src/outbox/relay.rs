@@ -182,9 +182,12 @@ impl<'a> Leader<'a> {
         Ok(())
     }
 
-    /// Finds new events, and events that have a new plan.
+    /// Finds new events and events that have a new plan, and lets go of those that are over.
     async fn discover(&mut self) -> Result<(), StepDown> {
-        for plan in current_plans(&mut self.db).await? {
+        let plans = current_plans(&mut self.db).await?;
+        self.published.keep(&plans.iter().map(|plan| plan.event_id).collect());
+        self.compared.retain(|event_id, _| self.published.plan_revision_id(*event_id).is_some());
+        for plan in plans {
             if self.published.plan_revision_id(plan.event_id) != Some(plan.plan_revision_id) {
                 self.begin(&plan).await?;
             }

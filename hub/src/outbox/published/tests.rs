@@ -212,3 +212,22 @@ proptest! {
         prop_assert!(published.deadlines.len() <= 12);
     }
 }
+
+#[test]
+fn an_event_that_is_over_is_let_go_once_nothing_of_it_is_held() {
+    let (mut published, mut room) = begun(4);
+    published.change(EVENT, &seat(3, Held, 2), at(1), at(1)).unwrap();
+    published.keep(&HashSet::new());
+    room.take(&published.frames());
+    published.keep(&HashSet::new());
+    assert!(published.event_ids().any(|id| id == EVENT), "a held seat has to be shown free in time");
+    published.expire(at(480));
+    published.keep(&HashSet::new());
+    room.take(&published.frames());
+    assert_eq!(room.status(3), Available, "what was still to be said was said");
+    published.keep(&HashSet::from([EVENT]));
+    assert_eq!(published.event_ids().count(), 1);
+    published.keep(&HashSet::new());
+    assert_eq!(published.event_ids().count(), 0);
+    assert_eq!(published.change(EVENT, &seat(3, Sold, 3), at(500), at(500)), Err(Unknown::Event), "and begins anew");
+}
