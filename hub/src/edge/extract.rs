@@ -1,6 +1,9 @@
 //! What a handler asks for in its arguments. Who may call an address is in the types that it takes.
 
-use std::{net::IpAddr, str::FromStr};
+use std::{
+    net::{IpAddr, SocketAddr},
+    str::FromStr,
+};
 
 use axum::{
     body::Body as HttpBody,
@@ -241,7 +244,7 @@ pub async fn read_bounded(request: Request, bytes_max: usize) -> Result<Bytes, P
 pub struct Address(pub String);
 
 /// The peer of the connection, as the server notes it.
-pub type Peer = ConnectInfo<std::net::SocketAddr>;
+pub type Peer = ConnectInfo<SocketAddr>;
 
 impl FromRequestParts<Hub> for Address {
     type Rejection = Problem;
@@ -257,7 +260,10 @@ impl FromRequestParts<Hub> for Address {
 
 /// The last address in `X-Forwarded-For` that no proxy of ours has; only a named proxy is believed.
 fn client_behind(peer: IpAddr, headers: &HeaderMap, trusted: &[String]) -> IpAddr {
-    let is_ours = |address: IpAddr| trusted.iter().any(|t| t.parse() == Ok(address));
+    // A socket that listens on both families names IPv4 peers by their IPv6 form.
+    let is_ours = |address: IpAddr| {
+        trusted.iter().any(|t| t.parse().is_ok_and(|t: IpAddr| t.to_canonical() == address.to_canonical()))
+    };
     let mut client = peer;
     let forwarded: Vec<&str> =
         headers.get_all("x-forwarded-for").iter().filter_map(|v| v.to_str().ok()).flat_map(|v| v.split(',')).collect();
@@ -265,12 +271,15 @@ fn client_behind(peer: IpAddr, headers: &HeaderMap, trusted: &[String]) -> IpAdd
         if !is_ours(client) {
             break;
         }
-        match hop.trim().parse() {
-            Ok(address) => client = address,
-            Err(_) => break,
-        }
+        let Some(address) = address_of(hop.trim()) else { break };
+        client = address;
     }
     client
+}
+
+/// Some proxies add the port.
+fn address_of(hop: &str) -> Option<IpAddr> {
+    hop.parse().ok().or_else(|| hop.parse().ok().map(|with_port: SocketAddr| with_port.ip()))
 }
 
 fn coarse(address: IpAddr) -> String {
@@ -355,6 +364,24 @@ mod tests {
         assert_eq!(client(&[]), "10.0.0.1");
         assert_eq!(client(&["10.0.0.1"]), "10.0.0.2");
         assert_eq!(client(&["10.0.0.1", "10.0.0.2"]), "2001:db8:1:2::/64");
+        assert_eq!(client(&["10.0.0.1", "10.0.0.2", "2001:db8:1:2:3:4:5:6"]), "6.6.6.6");
+        let nonsense = headers(&[("x-forwarded-for", "6.6.6.6, unknown")]);
+        assert_eq!(client_behind(peer, &nonsense, &["10.0.0.1".to_owned()]), peer, "nothing is guessed");
+    }
+
+    #[test]
+    fn a_named_proxy_is_known_in_each_of_its_forms() {
+        let trusted = ["10.0.0.1".to_owned(), "::ffff:10.0.0.2".to_owned()];
+        for (peer, hops, expected) in [
+            ("::ffff:10.0.0.1", "6.6.6.6", "6.6.6.6"),
+            ("::ffff:10.0.0.1", "6.6.6.6, 10.0.0.2", "6.6.6.6"),
+            ("10.0.0.1", "6.6.6.6:4711", "6.6.6.6"),
+            ("10.0.0.1", "[2001:db8:1:2::6]:4711", "2001:db8:1:2::/64"),
+            ("::ffff:10.0.0.3", "6.6.6.6", "10.0.0.3"),
+        ] {
+            let client = client_behind(peer.parse().unwrap(), &headers(&[("x-forwarded-for", hops)]), &trusted);
+            assert_eq!(coarse(client), expected, "{peer} for {hops}");
+        }
     }
 
     #[test]
