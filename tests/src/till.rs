@@ -14,7 +14,12 @@ pub struct Till {
 impl Till {
     /// A counter's terminal, enrolled as the command line does it.
     pub async fn enrol(database: &Database, hub_url: &str, name: &str) -> Self {
-        let (_, token) = auth::enrol(database.pool(), name, "counter").await.expect("the terminal is enrolled");
+        Self::enrol_as("counter", database, hub_url, name).await
+    }
+
+    /// A terminal of a role: `counter` or `kiosk`.
+    pub async fn enrol_as(role: &str, database: &Database, hub_url: &str, name: &str) -> Self {
+        let (_, token) = auth::enrol(database.pool(), name, role).await.expect("the terminal is enrolled");
         Self { base: hub_url.to_owned(), token: token.reveal().to_owned(), http: reqwest::Client::new() }
     }
 

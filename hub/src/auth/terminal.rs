@@ -15,6 +15,13 @@ pub struct Till {
     pub role: String,
 }
 
+impl Till {
+    /// Somebody of the house stands behind it; a kiosk stands among the public.
+    pub fn is_counter(&self) -> bool {
+        self.role == "counter"
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum EnrolError {
     #[error("there is a terminal called {0}")]

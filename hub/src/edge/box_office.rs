@@ -13,7 +13,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::{
-    extract::{Body, IdempotencyKey, PathId, Till},
+    extract::{Body, Counter, IdempotencyKey, PathId, Till},
     holds, orders,
     problem::{Code, Problem},
 };
@@ -49,7 +49,9 @@ pub async fn place(
     };
     let event_id = body.event_id;
     let wish = HoldRequest { seats: body.seats, best: body.best, fewer_ok: body.fewer_ok, replace: body.replace };
-    let take = holds::take(&config, event_id, buyer_id, key, wish, Rules::Staff)?;
+    // A kiosk's customer buys alone, so a fan's rules hold for them.
+    let rules = if till.is_counter() { Rules::Staff } else { Rules::Fan };
+    let take = holds::take(&config, event_id, buyer_id, key, wish, rules)?;
     let answer = holds::ask(&desks, &pool, event_id, Request::Take(take)).await?;
     Ok(Json(TillHoldAnswer { buyer_id, answer }))
 }
@@ -77,7 +79,7 @@ pub async fn release(
 pub async fn sell(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,
-    till: Till,
+    Counter(till): Counter,
     Body(body): Body<TillSaleRequest>,
 ) -> Result<Json<TillSaleAnswer>, Problem> {
     if !box_office::is_its_walk_in(&pool, body.buyer_id, till.terminal_id).await? {
@@ -107,7 +109,7 @@ pub async fn sell(
     params(("id" = i64, Path)), responses((status = 204), (status = "4XX", description = "problem+json")))]
 pub async fn block(
     State(pool): State<PgPool>,
-    till: Till,
+    Counter(till): Counter,
     PathId(event_id): PathId<i64>,
     Body(body): Body<BlockRequest>,
 ) -> Result<StatusCode, Problem> {
@@ -119,7 +121,7 @@ pub async fn block(
     params(("id" = i64, Path)), responses((status = 204), (status = "4XX", description = "problem+json")))]
 pub async fn unblock(
     State(pool): State<PgPool>,
-    till: Till,
+    Counter(till): Counter,
     PathId(event_id): PathId<i64>,
     Body(body): Body<BlockRequest>,
 ) -> Result<StatusCode, Problem> {

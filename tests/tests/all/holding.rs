@@ -321,6 +321,27 @@ async fn seats_are_blocked_and_unblocked_with_a_reason_but_never_under_an_owner(
 }
 
 #[tokio::test]
+async fn a_kiosk_holds_by_a_fans_rules_and_does_nothing_of_the_houses() {
+    let database = Database::new().await;
+    let event = Rows::new(2, 10).open(database.pool()).await;
+    let hub = Hub::start(database.config().await).await;
+    let kiosk = Till::enrol_as("kiosk", &database, &hub.url(), "Kiosk 1").await;
+    let held = kiosk.hold(event, &[1, 2]).await.ok();
+    assert_eq!(kiosk.sell_for_cash(&held, 100_000).await.code(), "forbidden");
+    let body = json!({ "seats": [5], "reason": "nobody is looking" });
+    for verb in ["block", "unblock"] {
+        let path = format!("/api/box-office/events/{event}/{verb}");
+        assert_eq!(kiosk.post(&path, body.clone()).await.code(), "forbidden");
+    }
+    let counter = Till::enrol(&database, &hub.url(), "Counter 1").await;
+    set_state(&database, event, "paused").await;
+    assert_eq!(kiosk.hold(event, &[5]).await.code(), "sale_paused");
+    counter.hold(event, &[5]).await.ok();
+    hub.stop().await;
+    database.finish().await;
+}
+
+#[tokio::test]
 async fn bad_input_is_refused_with_a_code_and_changes_nothing() {
     let database = Database::new().await;
     let event = Rows::new(2, 10).open(database.pool()).await;
