@@ -10,6 +10,7 @@ use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::conn::auto::Builder,
 };
+use nix::sys::socket::{setsockopt, sockopt::TcpUserTimeout};
 use tokio::{
     net::{TcpListener, TcpSocket, TcpStream, lookup_host},
     sync::Semaphore,
@@ -39,11 +40,12 @@ pub async fn serve(listener: TcpListener, router: Router, config: Arc<Config>, s
     let connections = TaskTracker::new();
     let places = Arc::new(Semaphore::new(config.http.connections_max));
     let idle_timeout = Duration::from_secs(config.http.idle_timeout_s);
+    let unread_max_ms = u32::try_from(idle_timeout.as_millis()).unwrap_or(u32::MAX);
     let cut_off = CancellationToken::new();
     loop {
         let accepted = tokio::select! {
             () = stop.cancelled() => break,
-            accepted = accept(&listener, &places) => accepted,
+            accepted = accept(&listener, &places, unread_max_ms) => accepted,
         };
         let Some((stream, peer, place)) = accepted else { continue };
         let connection = carry(stream, peer, router.clone(), idle_timeout, stop.clone());
@@ -64,11 +66,19 @@ pub async fn serve(listener: TcpListener, router: Router, config: Arc<Config>, s
 
 type Place = tokio::sync::OwnedSemaphorePermit;
 
-async fn accept(listener: &TcpListener, places: &Arc<Semaphore>) -> Option<(TcpStream, SocketAddr, Place)> {
+/// `unread_max_ms`: whoever takes nothing of an answer for so long is cut off by the kernel, or a few
+/// thousand of them would hold all connections, and a hall's seats in memory each.
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+    unread_max_ms: u32,
+) -> Option<(TcpStream, SocketAddr, Place)> {
     let place = Arc::clone(places).acquire_owned().await.ok()?;
     match listener.accept().await {
         Ok((stream, peer)) => {
-            let _ = stream.set_nodelay(true); // a connection that is gone already says so soon enough
+            // A connection that is gone already says so soon enough.
+            let _ = stream.set_nodelay(true);
+            let _ = setsockopt(&stream, TcpUserTimeout, &unread_max_ms);
             Some((stream, peer, place))
         }
         Err(error) => {

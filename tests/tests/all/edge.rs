@@ -8,6 +8,7 @@ use fullhouse_tests::{
     fan::{Answer, Fan},
     hub::Hub,
     nats::Nats,
+    rows::Rows,
     run::run,
 };
 use reqwest::{Method, StatusCode, header};
@@ -77,7 +78,7 @@ async fn a_chunked_body_that_does_not_end_is_cut_off() {
 async fn who_dawdles_is_cut_off() {
     let database = Database::new().await;
     let mut config = database.config().await;
-    config.http.idle_timeout_s = 1;
+    (config.http.idle_timeout_s, config.http.connections_max) = (1, 1);
     let hub = Hub::start(config).await;
     let mut stream = TcpStream::connect(hub.url().trim_start_matches("http://")).await.unwrap();
     stream.write_all(b"GET /healthz HTTP/1.1\r\nhost:").await.unwrap();
@@ -314,6 +315,27 @@ async fn a_claim_that_broke_is_staked_again() {
     .await;
     eventually("the hub is ready again", || async { stranger.get("/readyz").await.status.is_success().then_some(()) })
         .await;
+    hub.stop().await;
+    database.finish().await;
+}
+
+#[tokio::test]
+async fn whoever_asks_and_does_not_read_is_cut_off() {
+    let database = Database::new().await;
+    let event = Rows::new(100, 50).open(database.pool()).await;
+    let mut config = database.config().await;
+    config.http.idle_timeout_s = 1;
+    let hub = Hub::start(config).await;
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut greedy = socket.connect(hub.url().trim_start_matches("http://").parse().unwrap()).await.unwrap();
+    // More than the kernel keeps for both of us.
+    let ask = format!("GET /api/events/{event} HTTP/1.1\r\nHost: h\r\n\r\n").repeat(40);
+    greedy.write_all(ask.as_bytes()).await.unwrap();
+    // Its place is the only one.
+    let next = tokio::time::timeout(HUNG, Fan::stranger(&hub.url()).get("/api/events")).await;
+    next.expect("the place is given to somebody else").ok();
+    drop(greedy);
     hub.stop().await;
     database.finish().await;
 }
