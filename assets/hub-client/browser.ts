@@ -21,7 +21,7 @@ export function browserPorts(): FeedPorts {
       socket.onmessage = ({ data }) => {
         if (data instanceof ArrayBuffer) handlers.message(data);
       };
-      socket.onclose = ({ code }) => handlers.close(code);
+      socket.onclose = ({ code, reason }) => handlers.close(code, reason);
       return { close: () => socket.close() };
     },
     now: () => performance.now(),

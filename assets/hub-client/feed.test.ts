@@ -65,6 +65,8 @@ class MadeUpHub {
   cached: { at: number; bytes: Uint8Array<ArrayBuffer> } | null = null;
   wake: (awake: boolean) => void = () => {};
   sockets = 0;
+  /** The addresses of the sockets that were asked for. */
+  asked: string[] = [];
   snapshots = 0;
 
   constructor(
@@ -112,13 +114,14 @@ class MadeUpHub {
     this.time.after(5, () => viewer.alive && viewer.handlers.message(bytes.buffer));
   }
 
-  close(viewer: Viewer, code: number) {
+  close(viewer: Viewer, code: number, reason = '') {
     viewer.alive = false;
     this.viewers = this.viewers.filter((one) => one !== viewer);
-    if (!viewer.silent) this.time.after(5, () => viewer.handlers.close(code));
+    if (!viewer.silent) this.time.after(5, () => viewer.handlers.close(code, reason));
   }
 
   accept(address: string, handlers: SocketHandlers) {
+    this.asked.push(address);
     this.sockets++;
     const viewer: Viewer = { handlers, alive: true, silent: false };
     this.time.after(this.latency(), () => {
@@ -245,6 +248,32 @@ describe('a feed', () => {
     expect(hub.sockets).toBe(2);
     expect(hub.snapshots).toBe(snapshots);
     expect([...seen]).toEqual([...hub.statuses]);
+  });
+
+  it('returns to a house that drains within the time that it was told', async () => {
+    let late = 0;
+    for (let seed = 1; seed <= 20; seed++) {
+      const { time, hub, feed } = world(seed);
+      feed.start();
+      await time.run(3_000);
+      hub.close(hub.viewers[0], 1012, '20000');
+      await time.run(3_500);
+      if (hub.sockets === 1) late++;
+      await time.run(20_000);
+      expect(hub.sockets).toBe(2);
+      feed.stop();
+    }
+    expect(late).toBeGreaterThan(10);
+  });
+
+  it('begins without a position after a socket that brought nothing and was closed for it', async () => {
+    const { time, hub, feed } = world(47);
+    feed.start();
+    await time.run(3_000);
+    expect(hub.asked.at(-1)).toContain('epoch=');
+    hub.close(hub.viewers[0], 4000);
+    await time.run(3_000);
+    expect(hub.asked.at(-1)).not.toContain('epoch=');
   });
 
   it('does not ask again for an event that is not there, nor after a refusal of its own making', async () => {

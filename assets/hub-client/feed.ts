@@ -29,12 +29,16 @@ const FAILURES_TILL_POLLING = 2;
 /** After this many snapshots that were too old, the next one is taken as it is. */
 const OLD_SNAPSHOTS_MAX = 4;
 
+/** Where a node that drains does not say within which time its viewers return. */
+const RETURN_WITHIN_MS = 3_000;
+const RETURN_WITHIN_MAX_MS = 60_000;
+
 export type FeedState = 'connecting' | 'live' | 'polling' | 'offline' | 'gone';
 
 export interface SocketHandlers {
   open(): void;
   message(bytes: ArrayBuffer): void;
-  close(code: number): void;
+  close(code: number, reason?: string): void;
 }
 
 /** Everything the feed needs from the world; tests bring their own. */
@@ -70,6 +74,10 @@ export class Feed {
   /** The furthest that the socket itself has brought us; polls don't count. */
   private heard = { epoch: 0, frame: 0 };
   private polling = false;
+  /** Whether the present socket has brought anything. */
+  private brought = false;
+  /** The next socket begins without a position: the first thing that it brings is where the head is. */
+  private startOver = false;
   private oldSnapshots = 0;
   private unwake: () => void = () => {};
   private stopped = false;
@@ -163,7 +171,10 @@ export class Feed {
     this.cancel('connect');
     const mine = ++this.generation;
     const heard = () => mine === this.generation && !this.stopped;
-    const at = this.room.statuses ? `?epoch=${this.room.epoch}&frame=${this.room.frame}` : '';
+    const known = this.room.statuses !== null && !this.startOver;
+    this.startOver = false;
+    this.brought = false;
+    const at = known ? `?epoch=${this.room.epoch}&frame=${this.room.frame}` : '';
     this.schedule('open', OPEN_TIMEOUT_MS, () => {
       if (heard() && !this.socketOpen) this.closed(1006);
     });
@@ -182,8 +193,8 @@ export class Feed {
       message: (bytes) => {
         if (heard()) this.receive(bytes);
       },
-      close: (code) => {
-        if (heard()) this.closed(code);
+      close: (code, reason) => {
+        if (heard()) this.closed(code, reason);
       },
     });
   }
@@ -192,6 +203,7 @@ export class Feed {
     try {
       const frame = decodeKnown(bytes);
       if (!frame) return;
+      this.brought = true;
       this.heard = { epoch: frame.epoch, frame: frame.frame };
       this.takeFrame(frame);
       if (this.room.synced) this.setState('live');
@@ -210,7 +222,8 @@ export class Feed {
     else if (taken.is === 'out_of_step') this.fetchSnapshot(RESYNC_SPREAD_MS);
   }
 
-  private closed(code: number): void {
+  private closed(code: number, reason = ''): void {
+    const brought = this.brought;
     this.dropSocket();
     switch (code) {
       case 4004:
@@ -226,7 +239,10 @@ export class Feed {
         );
       case 1012:
         // The node drains and said so: others are there, but not for everybody at once.
-        return this.schedule('connect', this.ports.random() * 3_000, () => this.connect());
+        return this.schedule('connect', this.ports.random() * within(reason), () => this.connect());
+      case 4000:
+        // It brought nothing: it does not know our place, and another node may not either.
+        if (!brought) this.startOver = true;
     }
     const wait = this.backoff.next();
     if (this.backoff.count >= FAILURES_TILL_POLLING) this.startPolling();
@@ -330,4 +346,10 @@ export class Feed {
     this.cancels.get(name)?.();
     this.cancels.delete(name);
   }
+}
+
+/** The milliseconds that a node which drains has named. */
+function within(reason: string): number {
+  const named = /^\d{1,9}$/.test(reason) ? Number(reason) : RETURN_WITHIN_MS;
+  return Math.min(named, RETURN_WITHIN_MAX_MS);
 }

@@ -20,7 +20,7 @@ export class Room {
   epoch = 0;
   frame = 0;
   statuses: Uint8Array | null = null;
-  /** When the newest change in it was committed, by the hub's clock. */
+  /** When the oldest change of its last frame was made, by the hub's clock. */
   committedAt = 0;
   private inStep = false;
   /** A snapshot must be at least this far. */
@@ -87,6 +87,7 @@ export class Room {
       return { is: 'out_of_step' };
     }
     if (delta.epoch === this.epoch && delta.frame <= this.frame) return { is: 'stale' };
+    if (isLater(this.epoch, delta.epoch)) return { is: 'stale' };
     if (delta.epoch !== this.epoch || delta.frame !== this.frame + 1) {
       this.inStep = false;
       this.target = { epoch: delta.epoch, frame: delta.frame - 1 };
@@ -101,7 +102,8 @@ export class Room {
   }
 
   private takeResync(head: Resync): Taken {
-    if (this.isAt(head)) return { is: 'stale' };
+    // A cache may still answer with what was before a new epoch.
+    if (this.isAt(head) || (this.inStep && isLater(this.epoch, head.epoch))) return { is: 'stale' };
     this.inStep = false;
     this.target = { epoch: head.epoch, frame: head.frame };
     // What was kept came before the head or from another epoch; later frames follow from the head.
@@ -128,12 +130,17 @@ export class Room {
   }
 }
 
+/** The relay's epochs are even and ascend. Those of nodes without a feed can't be compared. */
+function isLater(epoch: number, than: number): boolean {
+  return epoch > than && epoch % 2 === 0 && than % 2 === 0;
+}
+
 function reaches(
   snapshot: Snapshot,
   kept: readonly Delta[],
   target: { epoch: number; frame: number },
 ): boolean {
-  if (snapshot.epoch !== target.epoch) return false;
+  if (snapshot.epoch !== target.epoch) return isLater(snapshot.epoch, target.epoch);
   const last = kept.at(-1);
   return (
     snapshot.frame >= target.frame ||

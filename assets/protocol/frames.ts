@@ -20,7 +20,7 @@ export interface Header {
   eventId: number;
   epoch: number;
   frame: number;
-  /** When the newest change in it was committed, in ms since 1970, by the hub's clock. */
+  /** When the oldest change of the frame was made, in ms since 1970, by the database's clock. */
   committedAt: number;
 }
 
