@@ -25,6 +25,12 @@ export function saleState(
 ): SaleState {
   if (event.sale === 'upcoming')
     return now >= Date.parse(event.on_sale_at) ? 'opening' : 'upcoming';
+  if (
+    event.sale === 'on_sale' &&
+    event.off_sale_at !== null &&
+    now >= Date.parse(event.off_sale_at)
+  )
+    return 'closed';
   if (event.sale === 'on_sale' && free > 0 && free < event.seats_total * LOW_SHARE) return 'low';
   return event.sale;
 }

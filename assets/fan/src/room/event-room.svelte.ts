@@ -311,7 +311,8 @@ export class EventRoom {
         return;
       }
       this.say(explain(error));
-      if (error instanceof ProblemError && error.code.startsWith('sale_')) void this.readSale();
+      const { code } = error instanceof ProblemError ? error : { code: '' };
+      if (code.startsWith('sale_') || code === 'event_cancelled') void this.readSale();
       // Whatever was refused, what we hold may be other than we thought.
       void this.readHold();
     } finally {
