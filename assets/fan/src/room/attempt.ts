@@ -16,11 +16,10 @@ export type PayStage =
 /** Whether money may be moving right now, so that the hub must be asked again. */
 export function isMoving(order: Order): boolean {
   const phase = order.attempt?.phase;
-  return (
-    (order.state === 'open' &&
-      (phase === 'working' || phase === 'asking_bank' || phase === 'action_required')) ||
-    (order.state === 'open' && phase === 'paid')
-  );
+  const asked = phase === 'working' || phase === 'asking_bank' || phase === 'action_required';
+  // A payment that is due again moves like the first one.
+  if (order.state === 'payment_due') return asked;
+  return order.state === 'open' && (asked || phase === 'paid');
 }
 
 export function payStage(order: Order, now: number): PayStage {
