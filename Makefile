@@ -51,6 +51,7 @@ check: setup-test everything ## Formatting, lints, and that generated files are 
 	.ci/sqlx --check
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
 	$(FULLHOUSE) openapi | diff -u assets/openapi.json - || { echo "run \`make openapi\` and commit it"; exit 1; }
+	node .ci/third-party.mjs --check
 	npm run format:check
 	npm run check
 
@@ -74,6 +75,10 @@ sqlx: setup-demo ## Writes .sqlx anew after a statement or a migration has chang
 .PHONY: openapi
 openapi: binary ## Writes assets/openapi.json anew after the HTTP interface has changed
 	$(FULLHOUSE) openapi >assets/openapi.json
+
+.PHONY: third-party
+third-party: setup-demo ## Writes THIRD-PARTY.md anew after a lock file has changed: whose work is shipped, under which licences
+	node .ci/third-party.mjs
 
 .PHONY: clean
 clean: ## Removes what was built and the demo's data
