@@ -180,11 +180,18 @@ export interface Attempt {
   seats_until: string | null;
 }
 
+export type CancelReason = 'time_over' | 'buyer' | 'replaced' | 'not_paid';
+
 export interface Order {
   id: string;
   code: string;
   event_id: number;
   event_name: string;
+  venue: string;
+  city: string;
+  /** On the venue's clock. */
+  starts_local: string;
+  starts_at: string;
   state: 'open' | 'confirmed' | 'payment_due' | 'cancelled';
   currency: string;
   total_minor: number;
@@ -195,6 +202,8 @@ export interface Order {
   tickets: Ticket[];
   created_at: string;
   confirmed_at: string | null;
+  /** Of a cancelled order; null where nobody can tell any more. */
+  cancel_reason: CancelReason | null;
 }
 
 export interface PaymentConfig {

@@ -173,7 +173,7 @@ pub struct SeatInfo<'a> {
 /// Minutes are all that people plan by.
 const LOCAL: &str = "%Y-%m-%dT%H:%M";
 
-mod local {
+pub(crate) mod local {
     use super::{Deserialize, LOCAL, NaiveDateTime};
 
     pub fn serialize<S: serde::Serializer>(at: &NaiveDateTime, serializer: S) -> Result<S::Ok, S::Error> {

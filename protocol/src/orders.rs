@@ -2,7 +2,7 @@
 //!
 //! Money is integer minor units of `currency` (JPY has none, KWD has a thousand); times are RFC 3339, UTC.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -17,6 +17,20 @@ pub enum OrderState {
     Cancelled,
 }
 
+/// Why an order was cancelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CancelReason {
+    /// The hold ran out before a payment had begun, or while it was still in doubt.
+    TimeOver,
+    /// The buyer gave the order up, or gave its seats back.
+    Buyer,
+    /// The buyer chose other seats or ticket types: another order took its place.
+    Replaced,
+    /// The money could not be taken, and was not paid again in time.
+    NotPaid,
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Order {
     pub id: Uuid,
@@ -24,6 +38,14 @@ pub struct Order {
     pub code: String,
     pub event_id: i64,
     pub event_name: String,
+    /// The venue's name, and its city.
+    pub venue: String,
+    pub city: String,
+    /// On the venue's clock.
+    #[serde(with = "crate::events::local")]
+    #[schema(value_type = String, example = "2027-03-01T19:00")]
+    pub starts_local: NaiveDateTime,
+    pub starts_at: DateTime<Utc>,
     pub state: OrderState,
     pub currency: String,
     pub total_minor: i64,
@@ -36,6 +58,9 @@ pub struct Order {
     pub tickets: Vec<Ticket>,
     pub created_at: DateTime<Utc>,
     pub confirmed_at: Option<DateTime<Utc>>,
+    /// Of a cancelled order; null also where it was cancelled before reasons were kept.
+    #[serde(default)]
+    pub cancel_reason: Option<CancelReason>,
 }
 
 /// A seat (with `seat_no`) or a fee (with `fee_code`).

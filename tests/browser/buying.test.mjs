@@ -90,6 +90,27 @@ test('a challenge that is refused is a decline', async () => {
   assert.equal((await tickets()).length, 2);
 });
 
+test('a cancelled order says why, also when it is opened again, and a ticket when and where', async () => {
+  await signUp(page, house);
+  await toPayment();
+  await page.getByTestId('cancel-order').click();
+  const ending = page.getByTestId('ending');
+  await ending.waitFor();
+  assert.equal(await ending.getAttribute('data-reason'), 'buyer');
+  await page.reload();
+  await ending.waitFor();
+  assert.equal(await ending.getAttribute('data-reason'), 'buyer');
+  // The seats are still held: they are paid in another order.
+  await page.goto(`${house.url}/events/${EVENT}`);
+  await page.getByTestId('checkout-button').click();
+  await payWith(page, CARD.good);
+  assert.equal((await tickets()).length, 2);
+  assert.match(
+    await page.getByTestId('ticket-when').first().textContent(),
+    /\d{4}.*Kitahara Circuit/,
+  );
+});
+
 test('an own hold never stands in the way: reload, Back, a second tab', async () => {
   await signUp(page, house);
   await toPayment();

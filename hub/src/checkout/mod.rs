@@ -127,7 +127,9 @@ async fn price_in(tx: &mut Tx, event_id: i64, basket: &Basket) -> Result<Uuid, C
         if hold.attempt_id.is_some() {
             return Err(CheckoutError::HoldFrozen);
         }
-        sqlx::query!(r#"update "order" set state = 'cancelled' where id = $1"#, open.id).execute(&mut **tx).await?;
+        sqlx::query!(r#"update "order" set state = 'cancelled', cancel_reason = 'replaced' where id = $1"#, open.id)
+            .execute(&mut **tx)
+            .await?;
     }
     insert(tx, event_id, basket, &lines, now).await
 }

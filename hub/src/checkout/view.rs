@@ -1,7 +1,7 @@
 //! Orders as their buyers see them. The attempt to pay is filled in by `payment`, which stands below.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use fullhouse_protocol::orders::{Order, OrderLine, OrderState, Ticket, TicketState};
+use fullhouse_protocol::orders::{CancelReason, Order, OrderLine, OrderState, Ticket, TicketState};
 use sqlx::PgPool;
 use uuid::Uuid;
 
@@ -28,9 +28,12 @@ pub async fn orders(pool: &PgPool, whose: Whose, pay_margin_s: i64) -> sqlx::Res
     };
     let now = sqlx::query_scalar!(r#"select db_clock() as "now!""#).fetch_one(pool).await?;
     let rows = sqlx::query!(
-        r#"select o.id, o.code, o.event_id, e.name as event_name, o.state, o.currency, o.total_minor, o.created_at, o.confirmed_at,
-                  o.payment_due_until, h.held_until, h.state as hold_state
-           from "order" o join event e on e.id = o.event_id join hold h on h.id = o.hold_id
+        r#"select o.id, o.code, o.event_id, e.name as event_name, v.name as venue, v.city,
+                  e.starts_local, e.starts_at, o.state, o.currency, o.total_minor, o.created_at, o.confirmed_at,
+                  o.cancel_reason, o.payment_due_until, h.held_until, h.state as hold_state
+           from "order" o join event e on e.id = o.event_id
+           join plan_revision r on r.id = e.plan_revision_id join plan p on p.id = r.plan_id join venue v on v.id = p.venue_id
+           join hold h on h.id = o.hold_id
            where ($1::uuid is null or o.buyer_id = $1) and ($2::uuid is null or o.id = $2)
              and ($2 is not null or o.state <> 'cancelled')
            order by o.created_at desc limit $3"#,
@@ -73,6 +76,10 @@ pub async fn orders(pool: &PgPool, whose: Whose, pay_margin_s: i64) -> sqlx::Res
                 code: o.code,
                 event_id: o.event_id,
                 event_name: o.event_name,
+                venue: o.venue,
+                city: o.city,
+                starts_local: o.starts_local,
+                starts_at: o.starts_at,
                 state: state(&o.state),
                 currency: o.currency,
                 total_minor: o.total_minor,
@@ -110,10 +117,21 @@ pub async fn orders(pool: &PgPool, whose: Whose, pay_margin_s: i64) -> sqlx::Res
                     .collect(),
                 created_at: o.created_at,
                 confirmed_at: o.confirmed_at,
+                cancel_reason: o.cancel_reason.as_deref().and_then(cancel_reason),
             }
         })
         .collect();
     Ok((orders, now))
+}
+
+fn cancel_reason(name: &str) -> Option<CancelReason> {
+    match name {
+        "time_over" => Some(CancelReason::TimeOver),
+        "buyer" => Some(CancelReason::Buyer),
+        "replaced" => Some(CancelReason::Replaced),
+        "not_paid" => Some(CancelReason::NotPaid),
+        _ => None, // a later version's
+    }
 }
 
 fn state(name: &str) -> OrderState {

@@ -281,15 +281,18 @@ async fn record_holds(db: &mut PgConnection, ledger: &Ledger) -> Result<(), Reco
         let seats: Vec<String> = changed.iter().map(|h| array_literal(&h.seats)).collect();
         // The price of a hold that has changed is no longer right, so its open order goes. An attempt that
         // lives keeps its order: it froze the hold, so only the hold's end can be what happened here.
+        // The order says why it went: its time ran out, its buyer gave the seats back, or wants others.
         let written = sqlx::query_scalar!(
             r#"with changed as (
                  update hold h set seat_nos = u.seats::int[], state = u.state, seats_taken = u.taken, version = h.version + 1,
                         ended_at = case when u.state = 'live' then null else $7::timestamptz end
                  from unnest($2::uuid[], $3::int[], $4::text[], $5::text[], $6::int[]) as u(id, version, state, seats, taken)
                  where h.id = u.id and h.event_id = $1 and h.version = u.version - 1 and h.state = 'live'
-                 returning h.id, h.attempt_id),
+                 returning h.id, h.state, h.attempt_id),
                cancelled as (
-                 update "order" o set state = 'cancelled' from changed c
+                 update "order" o set state = 'cancelled',
+                        cancel_reason = case c.state when 'expired' then 'time_over' when 'live' then 'replaced' else 'buyer' end
+                 from changed c
                  where o.hold_id = c.id and o.state = 'open' and c.attempt_id is null)
                select count(*) as "count!" from changed"#,
             ledger.event.event_id,

@@ -270,10 +270,16 @@ pub async fn cancel(pool: &PgPool, order_id: Uuid, buyer_id: Uuid) -> Result<(),
             "open" => {}
             _ => return Err(CancelError::OrderNotOpen(order.state)),
         }
-        let state = if live(&mut tx, order_id).await?.is_some() { "open" } else { "cancelled" };
-        sqlx::query!(r#"update "order" set cancel_requested = true, state = $2 where id = $1"#, order_id, state)
-            .execute(&mut *tx)
-            .await?;
+        let (state, reason) =
+            if live(&mut tx, order_id).await?.is_some() { ("open", None) } else { ("cancelled", Some("buyer")) };
+        sqlx::query!(
+            r#"update "order" set cancel_requested = true, state = $2, cancel_reason = $3 where id = $1"#,
+            order_id,
+            state,
+            reason
+        )
+        .execute(&mut *tx)
+        .await?;
         sqlx::query!(
             "update attempt set pokes = pokes + 1, next_run_at = db_clock()
              where order_id = $1 and state not in ('declined', 'voided', 'captured', 'capture_failed', 'refunded')",

@@ -73,9 +73,12 @@ async fn give_back(tx: &mut Tx, event_id: i64, order_id: Uuid, now: DateTime<Utc
         return Err(sqlx::Error::Protocol(format!("{} of {} seats went back", freed.len(), seats.len())));
     }
     sqlx::query!("update ticket set state = 'void' where order_id = $1", order_id).execute(&mut **tx).await?;
-    sqlx::query!(r#"update "order" set state = 'cancelled', payment_due_until = null where id = $1"#, order_id)
-        .execute(&mut **tx)
-        .await?;
+    sqlx::query!(
+        r#"update "order" set state = 'cancelled', cancel_reason = 'not_paid', payment_due_until = null where id = $1"#,
+        order_id
+    )
+    .execute(&mut **tx)
+    .await?;
     let changes: Vec<SeatChange> = freed
         .into_iter()
         .map(|s| SeatChange { seat_no: s.seat_no, status: Status::Available, version: s.version, held_until: None })

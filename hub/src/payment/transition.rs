@@ -257,7 +257,9 @@ async fn give_back(tx: &mut Tx, row: &Row, now: DateTime<Utc>) -> sqlx::Result<(
     .execute(&mut **tx)
     .await?;
     sqlx::query!(
-        r#"update "order" o set state = 'cancelled' where o.id = $1 and o.state = 'open'
+        r#"update "order" o set state = 'cancelled',
+                  cancel_reason = case when o.cancel_requested then 'buyer' else 'time_over' end
+           where o.id = $1 and o.state = 'open'
            and (o.cancel_requested
                 or exists (select from hold h where h.id = o.hold_id and (h.state <> 'live' or h.held_until <= $2)))"#,
         row.order_id,

@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use fullhouse::serve::Roles;
-use fullhouse_tests::{clock::Clock, database::Database, fan, hub::Hub, rows::Rows, till::Till};
+use fullhouse_tests::{clock::Clock, database::Database, eventually, fan, hub::Hub, rows::Rows, till::Till};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -342,6 +342,25 @@ async fn a_kiosk_holds_by_a_fans_rules_and_does_nothing_of_the_houses() {
 }
 
 #[tokio::test]
+async fn an_order_whose_time_ran_out_says_so() {
+    let (database, clock) = Database::with_clock().await;
+    let event = Rows::new(2, 10).open(database.pool()).await;
+    let hub = Hub::start(database.config().await).await;
+    let fan = &fan::many(&database, &hub.url(), 1).await[0];
+    let held = fan.hold(event, &[1, 2]).await.ok();
+    let order = fan.checkout(&id(&held)).await.ok()["order"]["id"].as_str().expect("an id").to_owned();
+    clock.advance(TimeDelta::minutes(9)).await;
+    let over = eventually("the sweeper has tidied it", || async {
+        let order = fan.order(&order).await.ok()["order"].clone();
+        (order["state"] == "cancelled").then_some(order)
+    })
+    .await;
+    assert_eq!((&over["cancel_reason"], &over["attempt"]), (&json!("time_over"), &Value::Null));
+    hub.stop().await;
+    database.finish().await;
+}
+
+#[tokio::test]
 async fn bad_input_is_refused_with_a_code_and_changes_nothing() {
     let database = Database::new().await;
     let event = Rows::new(2, 10).open(database.pool()).await;
@@ -438,9 +457,12 @@ async fn prices_are_the_servers_and_an_order_is_its_hold() {
     // Seats added or dropped make the priced order void; pricing again makes another.
     fan.release_seats(&id(&held), &[2]).await.ok();
     let stale = fan.order(first["order"]["id"].as_str().unwrap()).await.ok();
-    assert_eq!(stale["order"]["state"], "cancelled");
-    assert_eq!(fan.checkout(&id(&held)).await.ok()["order"]["total_minor"], 4750);
+    assert_eq!((&stale["order"]["state"], &stale["order"]["cancel_reason"]), (&json!("cancelled"), &json!("replaced")));
+    let second = fan.checkout(&id(&held)).await.ok();
+    assert_eq!((&second["order"]["total_minor"], &second["order"]["cancel_reason"]), (&json!(4750), &Value::Null));
     fan.release(&id(&held)).await.ok();
+    let given_back = fan.order(second["order"]["id"].as_str().unwrap()).await.ok();
+    assert_eq!(given_back["order"]["cancel_reason"], "buyer");
     assert_eq!(fan.checkout(&id(&held)).await.code(), "hold_ended");
     hub.stop().await;
     database.finish().await;

@@ -93,6 +93,7 @@ async fn race_01_authorised_after_the_hold_expired() {
         (&json!("not_charged"), &json!("hold_ended"))
     );
     assert_eq!((&voided["state"], &voided["tickets"]), (&json!("cancelled"), &json!([])));
+    assert_eq!(voided["cancel_reason"], "time_over");
     assert_eq!(other.my_hold(race.event).await.ok()["hold"]["seats"], json!([1, 2]), "never re-grabbed");
     race.over().await;
 }
@@ -414,6 +415,7 @@ async fn race_23_the_customer_cancels_while_the_bank_is_asked() {
     race.fan.post(&format!("/api/orders/{id}/cancel"), json!({})).await.ok();
     let voided = race.until("voided").await;
     assert_eq!((&voided["state"], &voided["attempt"]["outcome"]), (&json!("cancelled"), &json!("cancelled")));
+    assert_eq!(voided["cancel_reason"], "buyer");
     let hold = race.fan.my_hold(race.event).await.ok()["hold"].clone();
     assert_eq!((&hold["seats"], &hold["frozen"]), (&json!([1, 2]), &json!(false)), "the seats are still theirs");
     race.over().await;
@@ -481,7 +483,8 @@ async fn race_28_the_capture_fails_for_good() {
     race.clock.advance(TimeDelta::minutes(31)).await;
     let id = race.order["id"].as_str().expect("an id");
     eventually("the seats went back", || async {
-        (race.fan.order(id).await.ok()["order"]["state"] == "cancelled").then_some(())
+        let order = race.fan.order(id).await.ok()["order"].clone();
+        (order["state"] == "cancelled").then(|| assert_eq!(order["cancel_reason"], "not_paid"))
     })
     .await;
     let other = fan::many(&race.database, &race.hub.url(), 1).await.remove(0);
