@@ -127,7 +127,8 @@ pub async fn geometry(
     let known =
         headers.get(header::IF_NONE_MATCH).and_then(|v| v.to_str().ok()).is_some_and(|v| v == "*" || v.contains(&hash));
     let mut response = if known {
-        (StatusCode::NOT_MODIFIED, [(header::CACHE_CONTROL, FOR_EVER)]).into_response()
+        let vary = HeaderValue::from_static("accept-encoding");
+        (StatusCode::NOT_MODIFIED, [(header::CACHE_CONTROL, FOR_EVER), (header::VARY, vary)]).into_response()
     } else {
         gzipped_json(body, FOR_EVER, &headers).await?
     };
