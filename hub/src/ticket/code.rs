@@ -1,5 +1,7 @@
 //! The code on a ticket: signed, so that a door can check it without a network.
 //!
+//! `protocol/TICKET.md` describes the bytes for those who build doors.
+//!
 //! Layout before encoding, 93 bytes: version 1, key id u16, ticket id 16 bytes (all of them chance),
 //! event u64 (its low 6 bytes), seat u32 — then Ed25519 over all of it. Encoded in base32 without
 //! padding: upper-case letters and 2 to 7, which is QR's dense alphabet and survives a scanner that
@@ -101,6 +103,77 @@ mod tests {
         assert_eq!(verify(&"A".repeat(10_000), |_| Some(&public)), Err(CodeError::NotACode));
         let other = SigningKey::from_bytes(&[8; 32]).verifying_key();
         assert_eq!(verify(&code, |_| Some(&other)), Err(CodeError::Forged));
+    }
+
+    /// A case of the golden file: its name, the code, and what a reader says.
+    fn goldens() -> Vec<(&'static str, String, Result<Claim, CodeError>)> {
+        let sign_with = |seed: u8, claim: &Claim| sign(claim, &SigningKey::from_bytes(&[seed; 32]));
+        let chance = Uuid::from_u128(0x0123_4567_89ab_cdef_fedc_ba98_7654_3210);
+        let first = Claim { key_id: 1, ticket_id: chance, event_id: 42, seat_no: 61_999 };
+        let last = Claim { key_id: u16::MAX, ticket_id: Uuid::max(), event_id: (1 << 48) - 1, seat_no: i32::MAX };
+        let good = sign_with(7, &first);
+        let spaced = good
+            .to_lowercase()
+            .as_bytes()
+            .chunks(8)
+            .map(|c| std::str::from_utf8(c).unwrap().to_owned())
+            .collect::<Vec<_>>()
+            .join("- ");
+        let changed = format!("{}{}{}", &good[..60], if &good[60..61] == "A" { 'B' } else { 'A' }, &good[61..]);
+        let mut version = BASE32_NOPAD.decode(good.as_bytes()).unwrap();
+        version[0] = 2;
+        let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+        let last_letter = letters.iter().position(|l| *l == good.as_bytes()[148]).unwrap();
+        let loose = format!("{}{}", &good[..148], char::from(letters[last_letter | 1]));
+        vec![
+            ("a ticket", good.clone(), Ok(first)),
+            ("the largest numbers, another key", sign_with(8, &last), Ok(last)),
+            ("typed by hand", spaced, Ok(first)),
+            ("letters changed", changed, Err(CodeError::Forged)),
+            ("signed with another key than it says", sign_with(8, &first), Err(CodeError::Forged)),
+            ("a key that is not in the list", sign_with(9, &Claim { key_id: 3, ..first }), Err(CodeError::KeyUnknown)),
+            ("another version", BASE32_NOPAD.encode(&version), Err(CodeError::NotACode)),
+            ("cut short", good[..148].to_owned(), Err(CodeError::NotACode)),
+            ("loose bits at the end", loose, Err(CodeError::NotACode)),
+            ("something else", "HELLO WORLD".to_owned(), Err(CodeError::NotACode)),
+            ("nothing", String::new(), Err(CodeError::NotACode)),
+        ]
+    }
+
+    #[test]
+    fn the_golden_codes_say_what_they_said() {
+        let keys = [(1u16, SigningKey::from_bytes(&[7; 32])), (u16::MAX, SigningKey::from_bytes(&[8; 32]))];
+        let public: Vec<(u16, VerifyingKey)> = keys.iter().map(|(id, key)| (*id, key.verifying_key())).collect();
+        let error = |e: CodeError| match e {
+            CodeError::NotACode => "not_a_code",
+            CodeError::KeyUnknown => "key_unknown",
+            CodeError::Forged => "forged",
+        };
+        let cases: Vec<serde_json::Value> = goldens()
+            .into_iter()
+            .map(|(name, code, expected)| {
+                let read = verify(&code, |id| public.iter().find(|(known, _)| *known == id).map(|(_, key)| key));
+                assert_eq!(read, expected, "{name}");
+                match read {
+                    Ok(c) => {
+                        serde_json::json!({ "name": name, "code": code, "key_id": c.key_id, "ticket_id": c.ticket_id,
+                                                 "event_id": c.event_id, "seat_no": c.seat_no })
+                    }
+                    Err(e) => serde_json::json!({ "name": name, "code": code, "error": error(e) }),
+                }
+            })
+            .collect();
+        let listed: Vec<serde_json::Value> = public
+            .iter()
+            .map(|(id, key)| serde_json::json!({ "id": id, "public": data_encoding::HEXLOWER.encode(key.as_bytes()) }))
+            .collect();
+        let text = format!("{:#}\n", serde_json::json!({ "keys": listed, "codes": cases }));
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../protocol/golden-tickets/codes.json");
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, &text).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(path).unwrap(), text, "a change of this file is a change of every ticket");
     }
 
     proptest! {
