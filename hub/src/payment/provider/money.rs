@@ -4,15 +4,7 @@
 //! but for a few currencies, and a currency about which its own pages disagree is refused until
 //! somebody has looked at a real account: a price that is wrong a hundredfold can't be taken back.
 
-/// Digits after the point.
-pub fn exponent(currency: &str) -> u32 {
-    match currency {
-        "BIF" | "CLP" | "DJF" | "GNF" | "ISK" | "JPY" | "KMF" | "KRW" | "PYG" | "RWF" | "UGX" | "VND" | "VUV"
-        | "XAF" | "XOF" | "XPF" => 0,
-        "BHD" | "IQD" | "JOD" | "KWD" | "LYD" | "OMR" | "TND" => 3,
-        _ => 2,
-    }
-}
+pub use crate::currency::exponent;
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum MoneyError {

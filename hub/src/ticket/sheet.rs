@@ -1,0 +1,84 @@
+//! What stands on the tickets of an order, as it is printed, mailed and shown.
+
+use chrono::NaiveDateTime;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::words::Language;
+
+/// The valid tickets of an order, and what they have in common.
+#[derive(Debug, Clone)]
+pub struct Sheet {
+    pub order_code: String,
+    pub event_name: String,
+    pub venue: String,
+    pub city: String,
+    /// In the event's zone.
+    pub starts: NaiveDateTime,
+    pub doors: Option<NaiveDateTime>,
+    pub zone: String,
+    pub currency: String,
+    /// None: a customer at a counter, whose name nobody asked.
+    pub holder: Option<String>,
+    pub language: Language,
+    /// Nothing was paid for it.
+    pub comp: bool,
+    pub tickets: Vec<SheetTicket>,
+}
+
+#[derive(Debug, Clone)]
+pub struct SheetTicket {
+    pub id: Uuid,
+    pub seat_no: i32,
+    pub section: String,
+    /// Empty where people stand.
+    pub row: String,
+    pub number: String,
+    pub ticket_type: String,
+    /// Of the currency's smallest unit.
+    pub amount_minor: i64,
+    pub code: String,
+}
+
+/// Reads an order's sheet; None: there is no such order. Tickets that are not valid (yet, or any more) are not on it.
+pub async fn sheet(db: &mut PgConnection, order_id: Uuid) -> sqlx::Result<Option<Sheet>> {
+    let head = sqlx::query!(
+        r#"select o.code, o.currency, e.name as event_name, e.starts_local, e.doors_local, e.time_zone,
+                  v.name as venue, v.city, a.name as "holder?", a.language as "language?",
+                  exists(select from tender t where t.order_id = o.id and t.kind = 'comp') as "comp!"
+           from "order" o join event e on e.id = o.event_id
+           join plan_revision r on r.id = e.plan_revision_id join plan p on p.id = r.plan_id join venue v on v.id = p.venue_id
+           join buyer b on b.id = o.buyer_id left join account a on a.id = b.account_id
+           where o.id = $1"#,
+        order_id
+    )
+    .fetch_optional(&mut *db)
+    .await?;
+    let Some(head) = head else { return Ok(None) };
+    let tickets = sqlx::query_as!(
+        SheetTicket,
+        r#"select t.id, t.seat_no, p.section, p.row_label as "row", p.seat_label as number, t.code,
+                  coalesce(l.ticket_type, '') as "ticket_type!", coalesce(l.amount_minor, 0) as "amount_minor!"
+           from ticket t join event e on e.id = t.event_id
+           join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = t.seat_no
+           left join order_line l on l.order_id = t.order_id and l.seat_no = t.seat_no and l.state = 'sold'
+           where t.order_id = $1 and t.state = 'valid' order by t.seat_no"#,
+        order_id
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(Some(Sheet {
+        order_code: head.code,
+        event_name: head.event_name,
+        venue: head.venue,
+        city: head.city,
+        starts: head.starts_local,
+        doors: head.doors_local,
+        zone: head.time_zone,
+        currency: head.currency,
+        holder: head.holder,
+        language: head.language.as_deref().and_then(Language::read).unwrap_or_default(),
+        comp: head.comp,
+        tickets,
+    }))
+}
