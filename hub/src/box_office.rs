@@ -11,6 +11,10 @@ use sha2::{Digest, Sha256};
 use sqlx::PgPool;
 use uuid::Uuid;
 
+mod papers; // what staff do with tickets: reissue, print, send again
+
+pub use self::papers::{TicketError, begin_prints, mail_again, reissue, report_print};
+
 use crate::{
     checkout::{self, Basket, CheckoutError, ConfirmError, Tendered},
     clock,

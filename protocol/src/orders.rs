@@ -86,6 +86,8 @@ pub enum TicketState {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Ticket {
+    /// What the code carries; a reissued ticket has another.
+    pub id: Uuid,
     pub seat_no: i32,
     pub section: String,
     pub row: String,

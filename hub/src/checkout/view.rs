@@ -55,7 +55,7 @@ pub async fn orders(pool: &PgPool, whose: Whose, pay_margin_s: i64) -> sqlx::Res
     .fetch_all(pool)
     .await?;
     let tickets = sqlx::query!(
-        "select t.order_id, t.seat_no, t.code, t.state, p.section, p.row_label, p.seat_label
+        "select t.id, t.order_id, t.seat_no, t.code, t.state, p.section, p.row_label, p.seat_label
          from ticket t join event e on e.id = t.event_id
          join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = t.seat_no
          where t.order_id = any($1) order by t.seat_no, t.created_at",
@@ -103,6 +103,7 @@ pub async fn orders(pool: &PgPool, whose: Whose, pay_margin_s: i64) -> sqlx::Res
                     .iter()
                     .filter(|t| t.order_id == o.id)
                     .map(|t| Ticket {
+                        id: t.id,
                         seat_no: t.seat_no,
                         section: t.section.clone(),
                         row: t.row_label.clone(),

@@ -128,7 +128,7 @@ pub async fn unblock(
     set_block(pool, till, event_id, body, Block::Unblock).await
 }
 
-fn checked_reason(reason: &str) -> Result<String, Problem> {
+pub(super) fn checked_reason(reason: &str) -> Result<String, Problem> {
     let reason = reason.trim();
     if reason.is_empty() || reason.chars().count() > 500 {
         return Err(Problem::new(Code::BadRequest).detail("A reason of 1 to 500 characters is needed."));

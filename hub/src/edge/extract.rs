@@ -185,6 +185,7 @@ fn unknown_at(route: &str) -> Code {
         Some("events") => Code::EventUnknown,
         Some("holds") => Code::HoldUnknown,
         Some("orders") => Code::OrderUnknown,
+        Some("tickets") => Code::TicketUnknown,
         _ => Code::NotFound,
     }
 }

@@ -77,6 +77,10 @@ codes! {
     TicketTypeUnknown "ticket_type_unknown" UNPROCESSABLE_ENTITY "There is no such ticket type for this seat";
     AmountMismatch "amount_mismatch" UNPROCESSABLE_ENTITY "The order's total is a different one";
     TenderInvalid "tender_invalid" UNPROCESSABLE_ENTITY "This does not pay the order";
+    TicketUnknown "ticket_unknown" NOT_FOUND "There is no such ticket";
+    TicketNotValid "ticket_not_valid" CONFLICT "The ticket is not valid";
+    TicketPrinted "ticket_printed" CONFLICT "The ticket is on paper already, or may be: reissue it";
+    TicketsNotReady "tickets_not_ready" CONFLICT "The order has no valid tickets";
     SignatureInvalid "signature_invalid" BAD_REQUEST "The signature does not match";
     TooManySockets "too_many_sockets" SERVICE_UNAVAILABLE "This node carries as many maps as it may";
     Internal "internal" INTERNAL_SERVER_ERROR "Something went wrong on our side";

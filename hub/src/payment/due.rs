@@ -9,6 +9,7 @@ use crate::{
     clock,
     db::{self, Tx},
     outbox::{self, SeatChange},
+    ticket,
 };
 
 const ORDERS_MAX: i64 = 100;
@@ -72,7 +73,7 @@ async fn give_back(tx: &mut Tx, event_id: i64, order_id: Uuid, now: DateTime<Utc
     if freed.len() != seats.len() {
         return Err(sqlx::Error::Protocol(format!("{} of {} seats went back", freed.len(), seats.len())));
     }
-    sqlx::query!("update ticket set state = 'void' where order_id = $1", order_id).execute(&mut **tx).await?;
+    ticket::void(tx, order_id, None, "not_paid", now).await?;
     sqlx::query!(
         r#"update "order" set state = 'cancelled', cancel_reason = 'not_paid', payment_due_until = null where id = $1"#,
         order_id

@@ -3,16 +3,23 @@
 //! Invariants
 //! - A seat has at most one ticket that is not void (`ticket_one_per_seat`).
 //! - The id of a ticket is 128 bits of chance and is what its code carries: a reissued ticket has another.
+//! - A dead ticket stays dead: [`void`] is the only way there, and there is none back.
 
 pub mod code; // the signed code
+pub mod key; // what signs it, and what a door is given
+pub mod door; // codes that are genuine and not good
+pub mod sheet; // what stands on an order's tickets
+pub mod pdf; // how it looks on paper
+pub mod press; // drawing them, a bounded number at a time
+pub mod print; // what was printed, and what became of it
 
 use chrono::{DateTime, Utc};
-use ed25519_dalek::SigningKey;
+use fullhouse_protocol::tickets::Reissued;
 use rand::RngCore;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::db::Tx;
+use crate::{clock, db::Tx, seat_map::SeatNo};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
@@ -41,13 +48,13 @@ pub async fn issue(
     state: State,
     now: DateTime<Utc>,
 ) -> sqlx::Result<()> {
-    let (key_id, key) = signing_key(tx, now).await?;
+    let (key_id, secret) = key::signing_key(tx, now).await?;
     let (mut ids, mut codes) = (Vec::with_capacity(seat_nos.len()), Vec::with_capacity(seat_nos.len()));
     for &seat_no in seat_nos {
         let mut chance = [0; 16];
         rand::rng().fill_bytes(&mut chance);
         let ticket_id = Uuid::from_bytes(chance);
-        codes.push(code::sign(&code::Claim { key_id: key_id as u16, ticket_id, event_id, seat_no }, &key));
+        codes.push(code::sign(&code::Claim { key_id: key_id as u16, ticket_id, event_id, seat_no }, &secret));
         ids.push(ticket_id);
     }
     sqlx::query!(
@@ -75,30 +82,78 @@ pub async fn make_valid(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<u64> {
     Ok(done.rows_affected())
 }
 
-/// The key that new tickets are signed with; made at first use. Older ones stay known to doors.
-async fn signing_key(db: &mut PgConnection, now: DateTime<Utc>) -> sqlx::Result<(i16, SigningKey)> {
-    loop {
-        let found = sqlx::query!("select id, secret from ticket_key where retired_at is null order by id desc limit 1")
-            .fetch_optional(&mut *db)
-            .await?;
-        if let Some(row) = found {
-            let secret: [u8; 32] =
-                row.secret.try_into().map_err(|_| sqlx::Error::Protocol("a ticket key is not 32 bytes".into()))?;
-            return Ok((row.id, SigningKey::from_bytes(&secret)));
-        }
-        let mut secret = [0; 32];
-        rand::rng().fill_bytes(&mut secret);
-        let key = SigningKey::from_bytes(&secret);
-        // Two transactions may come here at once; the second waits for the first, and then reads its key.
-        sqlx::query!(
-            "insert into ticket_key (id, secret, public, created_at)
-             select coalesce(max(id), 0) + 1, $1, $2, $3 from ticket_key
-             on conflict do nothing",
-            &secret[..],
-            &key.verifying_key().to_bytes()[..],
-            now,
-        )
-        .execute(&mut *db)
-        .await?;
+/// These seats' tickets of an order, or all of them, are dead from now on: refunded, exchanged, given
+/// back. Says how many died; those that were dead before keep their time and reason.
+pub async fn void(
+    tx: &mut Tx,
+    order_id: Uuid,
+    seats: Option<&[SeatNo]>,
+    reason: &str,
+    now: DateTime<Utc>,
+) -> sqlx::Result<u64> {
+    let done = sqlx::query!(
+        "update ticket set state = 'void', voided_at = $4, void_reason = $3
+         where order_id = $1 and state <> 'void' and ($2::int[] is null or seat_no = any($2))",
+        order_id,
+        seats,
+        reason,
+        now
+    )
+    .execute(&mut **tx)
+    .await?;
+    Ok(done.rows_affected())
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ReissueError {
+    #[error("there is no such ticket")]
+    Unknown,
+    #[error("the ticket is not valid")]
+    NotValid,
+    #[error("reading or writing the ticket")]
+    Database(#[from] sqlx::Error),
+}
+
+/// A new ticket takes the place of a valid one, whose code dies in the same transaction. Asked again for a
+/// ticket that was replaced, it answers with what replaced it. The event's lock is held by `tx`.
+pub async fn reissue(
+    tx: &mut Tx,
+    ticket_id: Uuid,
+    reason: &str,
+    actor: &str,
+) -> Result<(Uuid, Reissued), ReissueError> {
+    let old = sqlx::query!(
+        r#"select t.order_id, t.event_id, t.seat_no, t.state, n.id as "new_id?", n.code as "new_code?", n.state as "new_state?"
+           from ticket t left join ticket n on n.id = t.replaced_by where t.id = $1 for update of t"#,
+        ticket_id
+    )
+    .fetch_optional(&mut **tx)
+    .await?
+    .ok_or(ReissueError::Unknown)?;
+    let answer = |id, code| Reissued { ticket_id: id, seat_no: old.seat_no, code, replaces: ticket_id };
+    if let (Some(id), Some(code), Some("valid")) = (old.new_id, old.new_code, old.new_state.as_deref()) {
+        return Ok((old.order_id, answer(id, code)));
     }
+    if old.state != State::Valid.name() {
+        return Err(ReissueError::NotValid);
+    }
+    let now = clock::now(tx).await?;
+    void(tx, old.order_id, Some(&[old.seat_no]), "reissued", now).await?;
+    issue(tx, old.order_id, old.event_id, &[old.seat_no], State::Valid, now).await?;
+    let new = sqlx::query!(
+        "update ticket o set replaced_by = n.id from ticket n
+         where o.id = $1 and n.event_id = $2 and n.seat_no = $3 and n.state = 'valid' returning n.id, n.code",
+        ticket_id,
+        old.event_id,
+        old.seat_no
+    )
+    .fetch_one(&mut **tx)
+    .await?;
+    print::write_down_reissue(tx, ticket_id, old.order_id, reason, actor, now).await?;
+    Ok((old.order_id, answer(new.id, new.code)))
+}
+
+/// The event of a ticket, whose lock a verb has to take.
+pub async fn event_of(db: &mut PgConnection, ticket_id: Uuid) -> sqlx::Result<Option<i64>> {
+    sqlx::query_scalar!("select event_id from ticket where id = $1", ticket_id).fetch_optional(db).await
 }

@@ -1,0 +1,74 @@
+//! What staff do with tickets: put another in a ticket's place, print, send again.
+
+use fullhouse_protocol::tickets::{PrintJob, Reissued};
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use crate::{
+    db, mail,
+    ticket::{self, ReissueError, print::PrintError},
+};
+
+pub use crate::ticket::ReissueError as TicketError;
+
+/// Reissues a ticket, and tells its owner: only the new code lets them in.
+pub async fn reissue(pool: PgPool, ticket_id: Uuid, reason: String, actor: String) -> Result<Reissued, ReissueError> {
+    db::write(async move {
+        let mut db = pool.acquire().await?;
+        let event_id = ticket::event_of(&mut db, ticket_id).await?.ok_or(ReissueError::Unknown)?;
+        drop(db);
+        let mut tx = db::event_tx(&pool, event_id).await?;
+        let (order_id, reissued) = ticket::reissue(&mut tx, ticket_id, &reason, &actor).await?;
+        mail::enqueue(&mut tx, mail::Kind::Reissued, order_id, &reissued.ticket_id.to_string()).await?;
+        tx.commit().await?;
+        Ok(reissued)
+    })
+    .await
+}
+
+/// Opens print jobs for an order's tickets, or for those named.
+pub async fn begin_prints(
+    pool: PgPool,
+    order_id: Uuid,
+    named: Vec<Uuid>,
+    actor: String,
+) -> Result<Vec<PrintJob>, PrintError> {
+    db::write(async move {
+        let mut tx = pool.begin().await?;
+        let jobs = ticket::print::begin(&mut tx, order_id, &named, &actor).await?;
+        tx.commit().await?;
+        Ok(jobs)
+    })
+    .await
+}
+
+/// Writes down what became of a print job; see [`ticket::print::report`].
+pub async fn report_print(pool: PgPool, job_id: Uuid, printed: bool) -> sqlx::Result<bool> {
+    db::write(async move {
+        let mut tx = pool.begin().await?;
+        let known = ticket::print::report(&mut tx, job_id, printed).await?;
+        tx.commit().await?;
+        Ok(known)
+    })
+    .await
+}
+
+/// Puts the tickets of an order into the queue of mail once more. False: there is no such order of an account's.
+pub async fn mail_again(pool: PgPool, order_id: Uuid, key: String) -> sqlx::Result<bool> {
+    db::write(async move {
+        let mut tx = pool.begin().await?;
+        let known = sqlx::query_scalar!(
+            r#"select exists(select from "order" o join buyer b on b.id = o.buyer_id
+               where o.id = $1 and b.account_id is not null) as "known!""#,
+            order_id
+        )
+        .fetch_one(&mut *tx)
+        .await?;
+        if known {
+            mail::enqueue(&mut tx, mail::Kind::Tickets, order_id, &format!("again {key}")).await?;
+        }
+        tx.commit().await?;
+        Ok(known)
+    })
+    .await
+}
