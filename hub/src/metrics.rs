@@ -26,6 +26,11 @@ struct Route {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Mail {
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Invariant {
     invariant: &'static str,
 }
@@ -39,6 +44,10 @@ pub struct Metrics {
     /// From the commit of a change to its frame's arrival in a room.
     pub frame_lag_seconds: Histogram,
     violations: Family<Invariant, Gauge>,
+    mails: Family<Mail, Counter>,
+    mails_queued: Gauge,
+    mails_dead: Gauge,
+    mail_oldest_seconds: Gauge,
     /// When the invariants were last checked, Unix seconds. Alert when it stands still.
     pub checked_at: Gauge,
 }
@@ -55,6 +64,8 @@ impl Metrics {
         let request_seconds = Family::new_with_constructor(seconds as fn() -> Histogram);
         let frame_lag_seconds = seconds();
         let violations = Family::default();
+        let mails = Family::default();
+        let (mails_queued, mails_dead, mail_oldest_seconds) = (Gauge::default(), Gauge::default(), Gauge::default());
         let checked_at = Gauge::default();
         r.register("http_requests", "Requests answered", requests.clone());
         r.register("http_request_seconds", "Time to answer", request_seconds.clone());
@@ -65,14 +76,41 @@ impl Metrics {
         );
         r.register("invariant_violations", "What must never be true, and is", violations.clone());
         r.register("invariants_checked_at", "When the invariants were last checked, Unix seconds", checked_at.clone());
+        r.register("mails", "Tries to send a mail, by what became of it", mails.clone());
+        r.register("mails_queued", "Mails that wait, for their turn or for a server", mails_queued.clone());
+        r.register("mails_dead", "Mails that nobody will send unless a person sees to them", mails_dead.clone());
+        r.register("mail_oldest_seconds", "Age of the oldest mail that waits", mail_oldest_seconds.clone());
         r.register_collector(Box::new(parts));
-        Self { registry: Arc::new(r), requests, request_seconds, frame_lag_seconds, violations, checked_at }
+        Self {
+            registry: Arc::new(r),
+            requests,
+            request_seconds,
+            frame_lag_seconds,
+            violations,
+            checked_at,
+            mails,
+            mails_queued,
+            mails_dead,
+            mail_oldest_seconds,
+        }
     }
 
     /// Counts an answer.
     pub fn answered(&self, method: &'static str, route: &str, status: u16, took: Duration) {
         self.requests.get_or_create(&Request { method, route: route.to_owned(), status }).inc();
         self.request_seconds.get_or_create(&Route { route: route.to_owned() }).observe(took.as_secs_f64());
+    }
+
+    /// Counts a mail that was tried: `sent`, `dropped`, `later` or `dead`.
+    pub fn mailed(&self, outcome: &'static str) {
+        self.mails.get_or_create(&Mail { outcome }).inc();
+    }
+
+    /// What waits, what is dead, and how many seconds the oldest has waited.
+    pub fn mail_queue(&self, queued: i64, dead: i64, oldest_s: i64) {
+        self.mails_queued.set(queued);
+        self.mails_dead.set(dead);
+        self.mail_oldest_seconds.set(oldest_s);
     }
 
     /// How often an invariant was found broken by the last check.

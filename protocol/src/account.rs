@@ -14,6 +14,9 @@ pub struct SignUp {
     /// `auth.password_length_min` characters or more, 512 bytes at most.
     #[schema(format = Password)]
     pub password: String,
+    /// Of tickets and mail: `en`, `ja` or `ko`. Without it the browser's own wish decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<String>,
 }
 
 /// Body of `POST /api/session`.

@@ -4,7 +4,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::{Account, Auth, Role, password::PasswordError, password::Passwords};
-use crate::db;
+use crate::{db, words::Language};
 
 /// Longer passwords are refused: hashing them would be work that anybody can ask for.
 const PASSWORD_LENGTH_MAX: usize = 512;
@@ -81,6 +81,19 @@ impl Auth {
             self.attempts.give_back(&account_tries);
         }
         answer
+    }
+
+    /// Which language an account's tickets and mail have from now on.
+    pub async fn set_language(&self, account_id: Uuid, language: Language) -> Result<(), AccountError> {
+        let pool = self.pool.clone();
+        db::write(async move {
+            sqlx::query!("update account set language = $2 where id = $1", account_id, language.code())
+                .execute(&pool)
+                .await
+        })
+        .await
+        .map_err(AccountError::Database)?;
+        Ok(())
     }
 
     async fn match_password(&self, email: &str, password: String) -> Result<Account, AccountError> {

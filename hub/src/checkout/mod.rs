@@ -18,6 +18,7 @@ use uuid::Uuid;
 use crate::{
     clock,
     db::{self, Tx},
+    mail,
     outbox::{self, SeatChange},
     seat_map::SeatNo,
     ticket,
@@ -380,6 +381,9 @@ pub async fn confirm(tx: &mut Tx, order_id: Uuid, tendered: Tendered, actor: &st
     record_tender(tx, order_id, order.total_minor, tendered, now).await?;
     let state = if card { ticket::State::Pending } else { ticket::State::Valid };
     ticket::issue(tx, order_id, order.event_id, &seats, state, now).await?;
+    if !card {
+        mail::enqueue(tx, mail::Kind::Tickets, order_id, "").await?; // a card's tickets go out once they are paid
+    }
     Ok(Confirmed { event_id: order.event_id, seats, now })
 }
 

@@ -6,7 +6,10 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use fullhouse_protocol::account::{self as wire, CurrentSession, Session, SignIn, SignUp};
+use fullhouse_protocol::{
+    account::{self as wire, CurrentSession, Session, SignIn, SignUp},
+    tickets::LanguageChoice,
+};
 
 use super::{
     extract::{Address, Body, SESSION_COOKIE, SignedIn, session_token},
@@ -15,6 +18,7 @@ use super::{
 use crate::{
     auth::{Account, AccountError, Auth, NewAccount, Token},
     serve::Hub,
+    words::Language,
 };
 
 /// Makes an account and signs it in.
@@ -28,8 +32,13 @@ pub async fn sign_up(
     headers: HeaderMap,
     Body(new): Body<SignUp>,
 ) -> Result<Response, Problem> {
+    let body_language = new.language.as_deref().map(spoken).transpose()?;
     let new = NewAccount { email: new.email, name: new.name, password: new.password };
     let account = hub.auth.sign_up(new, &address).await?;
+    let wish = headers.get(header::ACCEPT_LANGUAGE).and_then(|v| v.to_str().ok()).and_then(Language::accepted);
+    if let Some(language) = body_language.or(wish) {
+        hub.auth.set_language(account.id, language).await?;
+    }
     welcome(&hub, &headers, StatusCode::CREATED, account).await
 }
 
@@ -55,6 +64,23 @@ pub async fn sign_out(State(hub): State<Hub>, headers: HeaderMap) -> Result<Resp
         hub.auth.end_session(token).await?;
     }
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie(&hub, "", 0)?)]).into_response())
+}
+
+/// Chooses the language of my tickets and mail.
+#[utoipa::path(put, path = "/api/account/language", tag = "accounts", request_body = LanguageChoice,
+    responses((status = NO_CONTENT), (status = "4XX", description = "problem+json; `account_invalid`")))]
+pub async fn set_language(
+    State(hub): State<Hub>,
+    somebody: SignedIn,
+    Body(choice): Body<LanguageChoice>,
+) -> Result<StatusCode, Problem> {
+    hub.auth.set_language(somebody.account_id, spoken(&choice.language)?).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn spoken(code: &str) -> Result<Language, Problem> {
+    let invalid = || Problem::new(Code::AccountInvalid).detail("A language is en, ja or ko.").with("field", "language");
+    Language::ALL.into_iter().find(|language| language.code() == code).ok_or_else(invalid)
 }
 
 /// Who is signed in, if anybody.

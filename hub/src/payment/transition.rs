@@ -18,7 +18,7 @@ use super::{
 use crate::{
     clock,
     db::{self, Tx},
-    ticket,
+    mail, ticket,
 };
 
 /// How long a buyer may pay again after a capture failed.
@@ -222,6 +222,7 @@ async fn consequences(
         }
         State::Captured => {
             ticket::make_valid(tx, row.order_id).await?;
+            mail::enqueue(tx, mail::Kind::Tickets, row.order_id, "").await?;
             if row.state == State::CaptureFailed {
                 sqlx::query!(
                     r#"update "order" set state = 'confirmed', payment_due_until = null
@@ -241,6 +242,7 @@ async fn consequences(
             )
             .execute(&mut **tx)
             .await?;
+            mail::enqueue(tx, mail::Kind::PaymentDue, row.order_id, &row.id.to_string()).await?;
         }
         _ => {}
     }

@@ -1,0 +1,256 @@
+//! What a mail says, decided when it is sent.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use super::Kind;
+use crate::{
+    clock, currency,
+    ticket::{
+        pdf::PdfError,
+        press::{Press, PressError},
+        sheet::{self, Sheet},
+    },
+    words::Language,
+};
+
+/// A mail, ready to go.
+#[derive(Debug, Clone)]
+pub struct Letter {
+    /// The same for every try: who gets it twice can tell.
+    pub id: String,
+    pub address: String,
+    pub name: String,
+    pub language: Language,
+    pub subject: String,
+    pub text: String,
+    pub html: String,
+    /// Its name and its bytes.
+    pub pdf: Option<(String, Vec<u8>)>,
+}
+
+/// What becomes of a mail whose turn it is.
+#[derive(Debug)]
+pub enum Decision {
+    Send(Box<Letter>),
+    /// There is nothing to say any more; why, for whoever looks.
+    Drop(&'static str),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum LetterError {
+    #[error("reading what the mail is about")]
+    Database(#[from] sqlx::Error),
+    #[error("drawing the tickets")]
+    Press(#[source] PressError),
+}
+
+/// A mail of the queue.
+#[derive(Debug, Clone)]
+pub struct Errand {
+    pub id: i64,
+    pub order_id: Uuid,
+    pub kind: String,
+    pub occasion: String,
+    pub tries: i32,
+    pub created_at: DateTime<Utc>,
+}
+
+/// Decides what an errand says now.
+pub async fn decide(pool: &PgPool, press: &Press, public_url: &str, errand: &Errand) -> Result<Decision, LetterError> {
+    let Some(kind) = Kind::read(&errand.kind) else { return Ok(Decision::Drop("a kind that nobody knows")) };
+    let mut db = pool.acquire().await?;
+    let about = sqlx::query!(
+        r#"select o.code, o.state, o.currency, o.payment_due_until, e.name as event_name, e.sale_state, e.time_zone,
+                  a.email, a.name, a.language
+           from "order" o join event e on e.id = o.event_id
+           join buyer b on b.id = o.buyer_id join account a on a.id = b.account_id where o.id = $1"#,
+        errand.order_id
+    )
+    .fetch_optional(&mut *db)
+    .await?;
+    let Some(about) = about else { return Ok(Decision::Drop("nobody to write to")) };
+    let language = Language::read(&about.language).unwrap_or_default();
+    let Some(sheet) = sheet::sheet(&mut db, errand.order_id).await? else {
+        return Ok(Decision::Drop("there is no such order"));
+    };
+    let mut blanks: Vec<(&str, String)> = vec![("event", about.event_name.clone())];
+    match kind {
+        Kind::Tickets | Kind::Reissued => {
+            if about.state != "confirmed" || sheet.tickets.is_empty() {
+                return Ok(Decision::Drop("the order has no valid tickets"));
+            }
+            if about.sale_state == "cancelled" {
+                return Ok(Decision::Drop("the event is cancelled"));
+            }
+        }
+        Kind::Refunded => {
+            let Ok(refund_id) = errand.occasion.parse::<Uuid>() else {
+                return Ok(Decision::Drop("no refund is named"));
+            };
+            let refund = sqlx::query!("select amount_minor, state from refund where id = $1", refund_id)
+                .fetch_optional(&mut *db)
+                .await?;
+            match refund {
+                Some(refund) if refund.state != "failed" => {
+                    blanks.push(("amount", currency::amount(&about.currency, refund.amount_minor)));
+                }
+                _ => return Ok(Decision::Drop("nothing was given back")),
+            }
+        }
+        Kind::PaymentDue => {
+            let due = about.payment_due_until.filter(|_| about.state == "payment_due");
+            let Some(until) = due else { return Ok(Decision::Drop("nothing is due any more")) };
+            if until <= clock::now(&mut db).await? {
+                return Ok(Decision::Drop("it is too late to pay"));
+            }
+            let local = clock::zone(&about.time_zone).map(|zone| until.with_timezone(&zone).naive_local());
+            let local = local.unwrap_or_else(|_| until.naive_utc());
+            blanks.push(("until", format!("{} ({})", language.when(local), about.time_zone)));
+        }
+        Kind::EventCancelled => {
+            if about.sale_state != "cancelled" {
+                return Ok(Decision::Drop("the event is not cancelled"));
+            }
+        }
+    }
+    drop(db); // drawing takes a while
+    let pdf = match kind {
+        Kind::Tickets | Kind::Reissued => match press.print(sheet.clone()).await {
+            Ok(printed) => Some((format!("tickets-{}.pdf", about.code), printed.pdf)),
+            Err(PressError::Pdf(PdfError::Nothing)) => return Ok(Decision::Drop("the order has no valid tickets")),
+            Err(error) => return Err(LetterError::Press(error)),
+        },
+        _ => None,
+    };
+    let blanks: Vec<(&str, &str)> = blanks.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let words = Words {
+        language,
+        subject: language.fill(&format!("mail.{}.subject", kind.name()), &blanks),
+        hello: language.fill("mail.hello", &[("name", &about.name)]),
+        text: language.fill(&format!("mail.{}.text", kind.name()), &blanks),
+        order: language.fill("mail.order", &[("code", &about.code)]),
+        link: format!("{public_url}/orders/{}", errand.order_id),
+    };
+    let shows_seats = pdf.is_some();
+    Ok(Decision::Send(Box::new(Letter {
+        id: format!("fullhouse-{}-{}", errand.id, errand.order_id.simple()),
+        address: about.email,
+        name: about.name,
+        language,
+        text: words.plain(&sheet, shows_seats),
+        html: words.html(&sheet, shows_seats),
+        subject: words.subject,
+        pdf,
+    })))
+}
+
+/// The parts that both versions of a mail have.
+struct Words {
+    language: Language,
+    subject: String,
+    hello: String,
+    text: String,
+    order: String,
+    link: String,
+}
+
+impl Words {
+    fn head(&self, sheet: &Sheet) -> [String; 3] {
+        let place = [sheet.venue.as_str(), sheet.city.as_str()].into_iter().filter(|p| !p.is_empty());
+        let place = place.collect::<Vec<_>>().join(", ");
+        [sheet.event_name.clone(), place, format!("{} ({})", self.language.when(sheet.starts), sheet.zone)]
+    }
+
+    fn seats(&self, sheet: &Sheet) -> Vec<[String; 2]> {
+        let say = |key| self.language.say(key);
+        let seat = |t: &sheet::SheetTicket| {
+            let row =
+                if t.row.trim().is_empty() { String::new() } else { format!(" · {} {}", say("ticket.row"), t.row) };
+            let place = format!("{}{row} · {} {}", t.section, say("ticket.seat"), t.number);
+            let price = if sheet.comp && t.amount_minor > 0 {
+                self.language.ticket_type("comp")
+            } else {
+                currency::amount(&sheet.currency, t.amount_minor)
+            };
+            [place, format!("{} · {price}", self.language.ticket_type(&t.ticket_type))]
+        };
+        sheet.tickets.iter().map(seat).collect()
+    }
+
+    fn plain(&self, sheet: &Sheet, shows_seats: bool) -> String {
+        let mut text = format!("{}\n\n{}\n\n", self.hello, self.text);
+        for line in self.head(sheet) {
+            text.push_str(&line);
+            text.push('\n');
+        }
+        text.push_str(&format!("{}\n", self.order));
+        for [place, price] in self.seats(sheet).iter().filter(|_| shows_seats) {
+            text.push_str(&format!("- {place}, {price}\n"));
+        }
+        text.push_str(&format!(
+            "\n{}: {}\n\n-- \n{}\n",
+            self.language.say("mail.see_order"),
+            self.link,
+            self.language.say("mail.footer")
+        ));
+        text
+    }
+
+    fn html(&self, sheet: &Sheet, shows_seats: bool) -> String {
+        let [event, place, when] = self.head(sheet).map(|text| escaped(&text));
+        let rows: String = self
+            .seats(sheet)
+            .iter()
+            .filter(|_| shows_seats)
+            .map(|[place, price]| {
+                format!(
+                    "<tr><td style=\"padding:8px 16px 8px 0;border-top:1px solid #ddd3c3\">{}</td>\
+                     <td style=\"padding:8px 0;border-top:1px solid #ddd3c3;text-align:right\">{}</td></tr>",
+                    escaped(place),
+                    escaped(price)
+                )
+            })
+            .collect();
+        format!(
+            "<!doctype html><html lang=\"{lang}\"><head><meta charset=\"utf-8\">\
+             <meta name=\"viewport\" content=\"width=device-width\"><title>{subject}</title></head>\
+             <body style=\"margin:0;background:#f4efe6;color:#1f1a15;font:16px/1.5 sans-serif\">\
+             <div style=\"max-width:560px;margin:0 auto;padding:24px 16px\">\
+             <div style=\"background:#fffdf9;border-top:8px solid #7a4d06;border-radius:8px;padding:24px\">\
+             <p dir=\"auto\">{hello}</p><p>{text}</p>\
+             <h1 dir=\"auto\" style=\"font-size:24px;line-height:1.2;margin:24px 0 4px\">{event}</h1>\
+             <p style=\"margin:0\">{place}<br><strong>{when}</strong></p>\
+             <p style=\"color:#655b50\">{order}</p>\
+             <table style=\"width:100%;border-collapse:collapse;font-size:15px\">{rows}</table>\
+             <p style=\"margin:24px 0 0\"><a href=\"{link}\" style=\"display:inline-block;background:#7a4d06;color:#fffaf0;\
+             padding:12px 20px;border-radius:8px;text-decoration:none\">{see}</a></p></div>\
+             <p style=\"color:#655b50;font-size:13px\">{footer}</p></div></body></html>",
+            lang = self.language.code(),
+            subject = escaped(&self.subject),
+            hello = escaped(&self.hello),
+            text = escaped(&self.text),
+            order = escaped(&self.order),
+            link = escaped(&self.link),
+            see = escaped(self.language.say("mail.see_order")),
+            footer = escaped(self.language.say("mail.footer")),
+        )
+    }
+}
+
+/// Text within HTML, attributes included.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}

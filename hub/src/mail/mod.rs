@@ -1,0 +1,116 @@
+//! Mail to buyers: written down in the transaction of what it tells, decided and sent later by a leased worker.
+//!
+//! Invariants
+//! - One mail an event of an order (`mail_once`), however many ask for it at once.
+//! - What it says is decided when it is sent: an order that was refunded meanwhile gets no tickets, one
+//!   that was paid meanwhile is not asked to pay.
+//! - A mail is queued, sent, dropped (there was nothing to say any more) or dead (a person has to look). It
+//!   is sent at least once: a worker that dies between the server's answer and ours leaves a second
+//!   one with the same `Message-ID`.
+//! - No address is kept in the queue, and none is logged.
+
+mod letter; // what a mail says, and whether it says anything
+mod post; // how it leaves: SMTP, or a folder
+mod worker; // leases, the rate, tries and their end
+
+pub use self::{
+    post::{Post, PostError},
+    worker::run,
+};
+
+use sqlx::{PgConnection, PgPool};
+use uuid::Uuid;
+
+use crate::clock;
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The money is captured: here are the tickets.
+    Tickets,
+    /// A ticket has another code now. The occasion is the new ticket.
+    Reissued,
+    /// Money goes back. The occasion is the refund.
+    Refunded,
+    /// The money could not be had after all.
+    PaymentDue,
+    EventCancelled,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 5] = [Kind::Tickets, Kind::Reissued, Kind::Refunded, Kind::PaymentDue, Kind::EventCancelled];
+
+    /// As it is stored.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Tickets => "tickets",
+            Kind::Reissued => "reissued",
+            Kind::Refunded => "refunded",
+            Kind::PaymentDue => "payment_due",
+            Kind::EventCancelled => "event_cancelled",
+        }
+    }
+
+    fn read(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// Puts a mail about an order into the queue. `occasion` tells several of a kind apart (a refund's id);
+/// empty, there is one for ever. One that was dropped, since there was nothing to say then, gets another
+/// chance. Customers without an account have no address, and get none.
+pub async fn enqueue(db: &mut PgConnection, kind: Kind, order_id: Uuid, occasion: &str) -> sqlx::Result<()> {
+    let now = clock::now(db).await?;
+    sqlx::query!(
+        r#"insert into mail (order_id, kind, occasion, next_try_at, created_at)
+           select o.id, $2, $3, $4, $4 from "order" o join buyer b on b.id = o.buyer_id
+           where o.id = $1 and b.account_id is not null
+           on conflict on constraint mail_once do update
+               set state = 'queued', next_try_at = excluded.next_try_at, created_at = excluded.created_at, tries = 0,
+                   decided_at = null
+               where mail.state = 'dropped'"#,
+        order_id,
+        kind.name(),
+        occasion,
+        now
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// A mail as operators see it.
+#[derive(Debug)]
+pub struct Queued {
+    pub id: i64,
+    pub order_code: String,
+    pub kind: String,
+    pub state: String,
+    pub tries: i32,
+    pub last_error: Option<String>,
+}
+
+/// Mails in a state, the latest first, a thousand at most.
+pub async fn list(pool: &PgPool, state: &str) -> sqlx::Result<Vec<Queued>> {
+    sqlx::query_as!(
+        Queued,
+        r#"select m.id, o.code as order_code, m.kind, m.state, m.tries, m.last_error
+           from mail m join "order" o on o.id = m.order_id where m.state = $1 order by m.id desc limit 1000"#,
+        state
+    )
+    .fetch_all(pool)
+    .await
+}
+
+/// Dead mails get another life: one of them, or all. Returns how many.
+pub async fn revive(pool: &PgPool, id: Option<i64>) -> sqlx::Result<u64> {
+    let done = sqlx::query!(
+        "update mail set state = 'queued', tries = 0, created_at = db_clock(), next_try_at = db_clock(), leased_until = null,
+                decided_at = null
+         where state = 'dead' and ($1::bigint is null or id = $1)",
+        id
+    )
+    .execute(pool)
+    .await?;
+    Ok(done.rows_affected())
+}
