@@ -1,0 +1,145 @@
+//! What is forgotten: a person who asks to be, and what others said of them in their own words.
+//!
+//! Invariants
+//! - Books stay whole: orders, amounts, tickets and prints are kept; who bought them is not.
+//! - Nobody is forgotten while they have something to come to, or money under way.
+
+use std::time::Duration;
+
+use sqlx::PgPool;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::{config, db};
+
+/// Rows that one statement touches: nobody waits long for their locks.
+const ROWS_MAX: i64 = 1000;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ShredError {
+    #[error("there is no account with this address")]
+    Unknown,
+    #[error("operators are not forgotten; take the role away first")]
+    Operator,
+    #[error("there are valid tickets for an event that has not begun")]
+    Expected,
+    #[error("a payment or a refund is under way")]
+    MoneyUnderWay,
+    #[error("reading or writing the account")]
+    Database(#[from] sqlx::Error),
+}
+
+/// Forgets who an account was: address, name, password, sessions, and what mail servers said. Returns the account's id,
+/// which stays in the books.
+pub async fn shred(pool: PgPool, email: &str) -> Result<Uuid, ShredError> {
+    let email = email.trim().to_lowercase();
+    db::write(async move {
+        let mut tx = pool.begin().await?;
+        let account = sqlx::query!("select id, role from account where email = $1 for update", email)
+            .fetch_optional(&mut *tx)
+            .await?
+            .ok_or(ShredError::Unknown)?;
+        if account.role != "fan" {
+            return Err(ShredError::Operator);
+        }
+        let expected = sqlx::query_scalar!(
+            r#"select exists(
+                   select from ticket t join "order" o on o.id = t.order_id join buyer b on b.id = o.buyer_id
+                   join event e on e.id = t.event_id
+                   where b.account_id = $1 and t.state <> 'void' and e.starts_at > db_clock() and e.sale_state <> 'cancelled'
+               ) as "expected!""#,
+            account.id
+        )
+        .fetch_one(&mut *tx)
+        .await?;
+        if expected {
+            return Err(ShredError::Expected);
+        }
+        let under_way = sqlx::query_scalar!(
+            r#"select exists(
+                   select from attempt a join "order" o on o.id = a.order_id join buyer b on b.id = o.buyer_id
+                   where b.account_id = $1
+                     and (a.state not in ('declined', 'voided', 'captured', 'refunded')
+                          or exists (select from refund r where r.attempt_id = a.id and r.state <> 'succeeded'))
+               ) as "under_way!""#,
+            account.id
+        )
+        .fetch_one(&mut *tx)
+        .await?;
+        if under_way {
+            return Err(ShredError::MoneyUnderWay);
+        }
+        sqlx::query!(
+            "update account set email = 'forgotten-' || id || '@invalid', name = '—', password_hash = '!' where id = $1",
+            account.id
+        )
+        .execute(&mut *tx)
+        .await?;
+        sqlx::query!("delete from session where account_id = $1", account.id).execute(&mut *tx).await?;
+        sqlx::query!(
+            r#"update mail m set last_error = null,
+                   state = case when m.state = 'queued' then 'dropped' else m.state end,
+                   next_try_at = null, decided_at = coalesce(m.decided_at, db_clock())
+               from "order" o join buyer b on b.id = o.buyer_id
+               where m.order_id = o.id and b.account_id = $1"#,
+            account.id
+        )
+        .execute(&mut *tx)
+        .await?;
+        sqlx::query!(
+            r#"update provider_call c set answer = null
+               from attempt a join "order" o on o.id = a.order_id join buyer b on b.id = o.buyer_id
+               where c.attempt_id = a.id and b.account_id = $1 and c.state = 'answered'"#,
+            account.id
+        )
+        .execute(&mut *tx)
+        .await?;
+        sqlx::query!(
+            r#"update webhook_event w set raw = ''::bytea
+               from attempt a join "order" o on o.id = a.order_id join buyer b on b.id = o.buyer_id
+               where w.object_id = a.pi_id and b.account_id = $1 and w.done_at is not null"#,
+            account.id
+        )
+        .execute(&mut *tx)
+        .await?;
+        tx.commit().await?;
+        Ok(account.id)
+    })
+    .await
+}
+
+/// Forgets what the provider said longer ago than `provider_days`, of payments that are decided. Returns how many rows.
+pub async fn tidy(pool: &PgPool, provider_days: i32) -> sqlx::Result<u64> {
+    let calls = sqlx::query!(
+        "update provider_call set answer = null where id in (
+             select c.id from provider_call c join attempt a on a.id = c.attempt_id
+             where c.answer is not null and c.created_at < db_clock() - make_interval(days => $1) and c.state = 'answered'
+               and a.state in ('declined', 'voided', 'captured', 'refunded') limit $2)",
+        provider_days,
+        ROWS_MAX
+    )
+    .execute(pool)
+    .await?;
+    let hooks = sqlx::query!(
+        "update webhook_event set raw = ''::bytea where event_id in (
+             select event_id from webhook_event
+             where done_at < db_clock() - make_interval(days => $1) and raw <> ''::bytea limit $2)",
+        provider_days,
+        ROWS_MAX
+    )
+    .execute(pool)
+    .await?;
+    Ok(calls.rows_affected() + hooks.rows_affected())
+}
+
+/// Tidies until `stop`, a bounded number of rows a time.
+pub async fn run(settings: config::Retention, pool: PgPool, stop: CancellationToken) {
+    let mut tick = tokio::time::interval(Duration::from_secs(settings.tick_s.max(1)));
+    while stop.run_until_cancelled(tick.tick()).await.is_some() {
+        match tidy(&pool, settings.provider_days).await {
+            Ok(0) => {}
+            Ok(rows) => tracing::info!(rows, "old words of the payment provider were forgotten"),
+            Err(error) => tracing::warn!(%error, "what is old could not be forgotten"),
+        }
+    }
+}
