@@ -1,5 +1,7 @@
 //! The command line: subcommands, and what each needs before its own module takes over.
 
+mod commands; // tickets' keys and codes, the queue of mail
+
 use std::{io::IsTerminal, path::PathBuf};
 
 use anyhow::{Context, bail};
@@ -14,8 +16,9 @@ use crate::{
         commands::{EventCommand, ImportArgs, PlanCommand, Report},
     },
     config::Config,
-    db, demo, edge,
+    db, demo, edge, mail,
     payment::simulator,
+    retention,
     serve::{self, Roles, StartOptions},
     telemetry, watch,
 };
@@ -56,6 +59,14 @@ enum Command {
     /// Make operators.
     #[command(subcommand)]
     Operator(Operator),
+    /// Check ticket codes without a network, and look after the keys that sign them.
+    #[command(subcommand)]
+    Ticket(TicketCommand),
+    /// Look after the queue of mail.
+    #[command(subcommand)]
+    Mail(MailCommand),
+    /// Forget who an account was; its orders stay in the books.
+    Shred { email: String },
     /// Run the simulated payment provider until interrupted.
     SimulatePayments(simulator::Args),
     /// Look for everything that must never be true; exit with 1 if something is.
@@ -64,6 +75,35 @@ enum Command {
     Openapi,
     /// Print every setting with its default, unit and reason.
     Settings,
+}
+
+#[derive(Subcommand)]
+enum TicketCommand {
+    /// Say what a code claims, and exit with 1 if it is not genuine. Needs no database and no network.
+    Verify {
+        code: String,
+        /// What `GET /api/ticket-keys` answers, kept in a file.
+        #[arg(long, value_name = "FILE")]
+        keys: PathBuf,
+        /// What `GET /api/box-office/events/{id}/dead-tickets` answers, kept in a file.
+        #[arg(long, value_name = "FILE")]
+        dead: Option<PathBuf>,
+    },
+    /// Print the public halves of the keys, as `--keys` reads them.
+    Keys,
+    /// Make a new key, which signs from now on. Tickets that older ones signed stay good.
+    RotateKey,
+}
+
+#[derive(Subcommand)]
+enum MailCommand {
+    /// Mails that are dead, or in another state (queued, sent, dropped).
+    List {
+        #[arg(long, default_value = "dead")]
+        state: String,
+    },
+    /// Try a dead mail again; all of them without a number.
+    Retry { id: Option<i64> },
 }
 
 #[derive(Args)]
@@ -137,6 +177,23 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
             let pool = open(&config).await?;
             anyhow::ensure!(auth::revoke(&pool, &name).await?, "there is no terminal called {name} with a valid token");
             println!("the token of {name} is refused from now on");
+            Ok(())
+        }
+        Command::Ticket(TicketCommand::Verify { code, keys, dead }) => {
+            report(commands::verify(&code, &keys, dead.as_deref())?)
+        }
+        Command::Ticket(TicketCommand::Keys) => report(commands::keys(&open(&config).await?).await?),
+        Command::Ticket(TicketCommand::RotateKey) => report(commands::rotate_key(&open(&config).await?).await?),
+        Command::Mail(MailCommand::List { state }) => report(commands::mails(&open(&config).await?, &state).await?),
+        Command::Mail(MailCommand::Retry { id }) => {
+            let again = mail::revive(&open(&config).await?, id).await?;
+            anyhow::ensure!(again > 0 || id.is_none(), "there is no such dead mail");
+            println!("{again} mails are tried again");
+            Ok(())
+        }
+        Command::Shred { email } => {
+            let id = retention::shred(open(&config).await?, &email).await?;
+            println!("account {id} is nobody now");
             Ok(())
         }
         Command::Operator(Operator::Add { email, name }) => add_operator(&config, email, name).await,

@@ -30,6 +30,9 @@ section!(
         nats: Nats,
         auth: Auth,
         payment: Payment,
+        ticket: Ticket,
+        mail: Mail,
+        retention: Retention,
     }
 );
 section!(Http {
@@ -94,6 +97,22 @@ section!(Payment {
     workers: usize,
     lease_s: i64,
 });
+
+section!(Ticket { font_dirs: Vec<String>, pdfs_at_once: usize, pdf_queue_max: usize });
+section!(Mail {
+    smtp_url: Secret,
+    folder: String,
+    from: String,
+    rate_per_minute: i64,
+    workers: usize,
+    tick_ms: u64,
+    timeout_s: u64,
+    lease_s: i64,
+    retry_first_s: i64,
+    retry_max_s: i64,
+    give_up_h: i64,
+});
+section!(Retention { tick_s: u64, provider_days: i32 });
 
 /// A value that is never printed.
 #[derive(Clone, Default, Deserialize)]

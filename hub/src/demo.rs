@@ -99,6 +99,9 @@ async fn open(mut config: Config, options: &Options) -> anyhow::Result<Opened> {
     if config.http.assets_dir.is_empty() {
         config.http.assets_dir = page_directory();
     }
+    if config.mail.smtp_url.is_empty() && config.mail.folder.is_empty() {
+        config.mail.folder = mail_folder(&data)?;
+    }
     config.auth.address_tries_max = u32::MAX; // the whole crowd has one address
     config.payment.pay_margin_s = config.payment.pay_margin_s.min(i64::from(options.hold_ttl_s) / 4);
 
@@ -107,6 +110,7 @@ async fn open(mut config: Config, options: &Options) -> anyhow::Result<Opened> {
     let house = house::open(&pool, &config, &data, options.hold_ttl_s).await?;
     pool.close().await;
 
+    let mail_folder = config.mail.folder.clone();
     let provider_url = config.payment.provider_url.clone();
     let publishable_key = config.payment.publishable_key.clone();
     let hub = serve::start(config, StartOptions::default()).await?;
@@ -114,7 +118,7 @@ async fn open(mut config: Config, options: &Options) -> anyhow::Result<Opened> {
     if options.listen.port() != 0 && hub.addr.port() != options.listen.port() {
         println!("Port {} is taken: this demo listens on {}.", options.listen.port(), hub.addr.port());
     }
-    house.print(&url, &data, options.crowd);
+    house.print(&url, &data, &mail_folder, options.crowd);
 
     let closing = CancellationToken::new();
     let company = crowd::Options { hub_url: url, provider_url, publishable_key, fans: options.crowd, seed: CROWD_SEED };
@@ -139,6 +143,17 @@ fn data_directory(asked: Option<&Path>) -> anyhow::Result<PathBuf> {
     }
     let here = std::path::absolute(".fullhouse/demo")?;
     if enterable_by_server(&here) { Ok(here) } else { Ok(PathBuf::from("/var/lib/fullhouse/demo")) }
+}
+
+/// Where the demo's mail goes, for everybody to read: emptied at each start, since a crowd buys a lot.
+fn mail_folder(data: &Path) -> anyhow::Result<String> {
+    let folder = data.join("mail");
+    match fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("emptying {}", folder.display()))
+        }
+        _ => Ok(folder.to_string_lossy().into_owned()),
+    }
 }
 
 /// The built page of the checkout that the demo is run in; nothing if it has not been built.

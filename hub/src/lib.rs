@@ -14,6 +14,8 @@ pub mod config; // every setting, its default and its unit
 pub mod telemetry; // logs
 pub mod metrics; // numbers
 pub mod clock; // the database's clock, and local time
+pub mod currency; // the smallest units of money, and amounts as people write them
+pub mod words; // what buyers read on paper and in their mail
 pub mod db; // connections, the event's lock, writes that nobody can abort
 pub mod feed; // how frames travel: in the process, or over NATS
 pub mod auth; // accounts, passwords, sessions, terminals: who may act
@@ -23,11 +25,13 @@ pub mod catalog; // venues, plans and their import, events
 pub mod seat_map; // the plan as drawn, and a hint of each seat's state
 pub mod hold; // the desk: place, release, expire
 pub mod ticket; // one a seat, with a code that a door can check alone
+pub mod mail; // what buyers are told, once, and as it is when it is sent
 pub mod checkout; // a hold becomes a priced order, an order becomes sold seats
 pub mod payment; // attempts, the provider, webhooks, the simulator
 pub mod outbox; // what the bus carries
 pub mod push; // rooms, rings, viewers
 pub mod box_office; // what staff do, over the same path
+pub mod retention; // what is forgotten, and when
 pub mod watch; // what must never be true, looked for all the time
 pub mod edge; // the only code that knows HTTP
 pub mod serve; // a hub: its parts, its roles, its start and its end

@@ -29,11 +29,14 @@ use crate::{
     edge::{self, assets::Assets, envelope::careful_headers},
     feed::Feed,
     hold::{self, desk::Desks},
+    mail::{self, Post},
     metrics::Metrics,
     outbox,
     payment::Payments,
     push::{OnFrame, Rooms},
+    retention,
     seat_map::Boards,
+    ticket::press::Press,
     watch,
 };
 
@@ -52,6 +55,7 @@ pub struct Hub {
     pub desks: Desks,
     pub rooms: Rooms,
     pub payments: Payments,
+    pub press: Press,
     /// What every answer tells a browser to be careful about.
     pub careful_headers: Arc<HeaderMap>,
     /// Whether the claim on the database is still ours.
@@ -122,6 +126,7 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
 
     let config = Arc::new(config);
     let assets = Assets::load(&config.http.assets_dir)?;
+    let post = Post::open(&config.mail)?;
     let boards = Boards::default();
     let desks = Desks::new(&config, pool.clone(), boards.clone());
     let stop = CancellationToken::new();
@@ -133,6 +138,7 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
         metrics,
         auth: Auth::new(pool.clone(), &config.auth),
         payments: Payments::new(&config)?,
+        press: Press::new(&config.ticket),
         careful_headers: Arc::new(careful_headers(&config)?),
         claimed: claim.claimed(),
         stop,
@@ -163,6 +169,8 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
         tasks.spawn(hold::sweeper::run(sweeper, hub.pool.clone(), hub.desks.clone(), keep_h, stop.clone()));
         tasks.spawn(hub.payments.clone().run(hub.pool.clone(), stop.clone()));
         tasks.spawn(watch::run(hub.pool.clone(), hub.metrics.clone(), stop.clone()));
+        tasks.spawn(send_mail(hub.clone(), post));
+        tasks.spawn(retention::run(hub.config.retention.clone(), hub.pool.clone(), stop.clone()));
     }
     tasks.close();
     tracing::info!(%addr, ?roles, "the hub has started");
@@ -187,6 +195,10 @@ impl Running {
         let _ = self.claim.await; // it has nothing to say
         tracing::info!("the hub has stopped");
     }
+}
+
+async fn send_mail(hub: Hub, post: Option<Post>) {
+    mail::run(&hub.config, hub.pool.clone(), post, hub.press.clone(), hub.metrics.clone(), hub.stop.clone()).await;
 }
 
 /// What each frame means to this hub: a hint for proposing seats, and how late the map is.

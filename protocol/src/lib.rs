@@ -11,5 +11,6 @@ pub mod keyframe; // the bytes that only the hub's own bus carries
 pub mod events; // what is on, in JSON
 pub mod holds; // holding seats: what a client asks for, and what it is told
 pub mod orders; // orders, attempts to pay, tickets, in JSON
+pub mod tickets; // tickets as doors, tills and printers see them
 pub mod box_office; // what a terminal asks of a hub
 pub mod account; // who signs up, in and out

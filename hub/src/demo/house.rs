@@ -189,7 +189,7 @@ async fn till_token(pool: &PgPool, data: &Path) -> anyhow::Result<String> {
 
 impl House {
     /// Says where it is and how to get in.
-    pub fn print(&self, url: &str, data: &Path, crowd: u32) {
+    pub fn print(&self, url: &str, data: &Path, mail_folder: &str, crowd: u32) {
         let mut text = format!("\n  Fullhouse is open: {url}\n\n");
         let fans: Vec<String> = (1..=FANS).map(fan_email).collect();
         let _ = writeln!(text, "  fans         {}   password: {FAN_PASSWORD}", fans.join(", "));
@@ -198,6 +198,9 @@ impl House {
         let _ = writeln!(text, "  cards        the form offers them: approved, declined, with a challenge");
         if crowd > 0 {
             let _ = writeln!(text, "  company      {crowd} synthetic fans are on their way");
+        }
+        if !mail_folder.is_empty() {
+            let _ = writeln!(text, "  mail         {mail_folder} (a file each; your mail program opens them)");
         }
         let _ = writeln!(text, "  data         {}", data.display());
         let _ = writeln!(text, "\n  Ctrl-C closes it.\n");

@@ -10,6 +10,7 @@ pub mod events; // what is on
 pub mod holds; // holding seats
 pub mod orders; // a hold becomes an order
 pub mod payments; // an order is paid
+pub mod tickets; // on paper, at the door, printed again
 pub mod box_office; // what terminals do
 pub mod assets; // the fan's page
 pub mod health; // alive, ready, numbers
@@ -39,6 +40,7 @@ use crate::serve::{Hub, Roles};
 fn api() -> OpenApiRouter<Hub> {
     OpenApiRouter::new()
         .routes(routes!(accounts::sign_up))
+        .routes(routes!(accounts::set_language))
         .routes(routes!(accounts::current, accounts::sign_in, accounts::sign_out))
         .routes(routes!(events::list))
         .routes(routes!(events::one))
@@ -50,6 +52,8 @@ fn api() -> OpenApiRouter<Hub> {
         .routes(routes!(orders::list))
         .routes(routes!(orders::one))
         .routes(routes!(orders::claim))
+        .routes(routes!(tickets::mine))
+        .routes(routes!(tickets::keys))
         .routes(routes!(payments::pay))
         .routes(routes!(payments::resume))
         .routes(routes!(payments::cancel))
@@ -60,6 +64,12 @@ fn api() -> OpenApiRouter<Hub> {
         .routes(routes!(box_office::sell))
         .routes(routes!(box_office::block))
         .routes(routes!(box_office::unblock))
+        .routes(routes!(tickets::for_staff))
+        .routes(routes!(tickets::dead))
+        .routes(routes!(tickets::reissue))
+        .routes(routes!(tickets::begin_prints, tickets::prints))
+        .routes(routes!(tickets::report_print))
+        .routes(routes!(tickets::mail_again))
 }
 
 /// The live map, which a node may carry without the rest.

@@ -1,0 +1,79 @@
+//! Commands about tickets and mail.
+
+use std::{fmt::Write, path::Path};
+
+use anyhow::Context;
+use ed25519_dalek::VerifyingKey;
+use fullhouse_protocol::tickets::{DeadTickets, TicketKeys};
+use sqlx::PgPool;
+
+use crate::{
+    catalog::commands::Report,
+    clock, mail,
+    ticket::{code, key},
+};
+
+/// What a code claims, by files alone: a door in a cellar has no network.
+pub fn verify(text: &str, keys: &Path, dead: Option<&Path>) -> anyhow::Result<Report> {
+    let keys: TicketKeys = read(keys)?;
+    let mut public = Vec::new();
+    for key in keys.keys {
+        let bytes =
+            data_encoding::HEXLOWER_PERMISSIVE.decode(key.public.as_bytes()).context("a key is not hexadecimal")?;
+        let bytes: [u8; 32] = bytes.try_into().ok().context("a key has 32 bytes")?;
+        public.push((key.id, VerifyingKey::from_bytes(&bytes).context("a key is no point of the curve")?));
+    }
+    let claim = match code::verify(text, |id| public.iter().find(|(known, _)| *known == id).map(|(_, key)| key)) {
+        Ok(claim) => claim,
+        Err(error) => return Ok(Report { text: format!("NOT GENUINE: {error}"), failed: true }),
+    };
+    let what = format!(
+        "event {} seat number {} ticket {} key {}",
+        claim.event_id, claim.seat_no, claim.ticket_id, claim.key_id
+    );
+    if let Some(dead) = dead {
+        let list: DeadTickets = read(dead)?;
+        if list.dead.contains(&claim.ticket_id) {
+            return Ok(Report { text: format!("DEAD (refunded, exchanged or reissued): {what}"), failed: true });
+        }
+        if list.pending.contains(&claim.ticket_id) {
+            return Ok(Report { text: format!("NOT PAID YET: {what}"), failed: true });
+        }
+    }
+    Ok(Report { text: format!("GENUINE: {what}"), failed: false })
+}
+
+fn read<T: serde::de::DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("{} is not what the hub answers", path.display()))
+}
+
+/// The public halves, as JSON.
+pub async fn keys(pool: &PgPool) -> anyhow::Result<Report> {
+    let keys = key::public_keys(&mut *pool.acquire().await?).await?;
+    Ok(Report { text: serde_json::to_string_pretty(&keys)?, failed: false })
+}
+
+/// A new key; the ones before stay known.
+pub async fn rotate_key(pool: &PgPool) -> anyhow::Result<Report> {
+    let mut tx = pool.begin().await?;
+    let now = clock::now(&mut tx).await?;
+    let id = key::rotate(&mut tx, now).await?;
+    tx.commit().await?;
+    let text = format!(
+        "key {id} signs new tickets from now on; give every door the new list of keys (`fullhouse ticket keys`)"
+    );
+    Ok(Report { text, failed: false })
+}
+
+/// Mails in a state, one a line. No address: an order's code leads to its owner.
+pub async fn mails(pool: &PgPool, state: &str) -> anyhow::Result<Report> {
+    anyhow::ensure!(["queued", "sent", "dropped", "dead"].contains(&state), "a mail is queued, sent, dropped or dead");
+    let mails = mail::list(pool, state).await?;
+    let mut text = format!("{} mails are {state}\n", mails.len());
+    for m in mails {
+        let why = m.last_error.unwrap_or_default();
+        let _ = writeln!(text, "{}\torder {}\t{}\t{} tries\t{why}", m.id, m.order_code, m.kind, m.tries);
+    }
+    Ok(Report { text, failed: false })
+}
