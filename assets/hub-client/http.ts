@@ -69,8 +69,13 @@ export class Hub {
   session = () => this.get<{ account: Account | null }>('/api/session');
   signIn = (email: string, password: string) =>
     this.send<{ account: Account }>('POST', '/api/session', { body: { email, password } });
-  signUp = (email: string, name: string, password: string) =>
-    this.send<{ account: Account }>('POST', '/api/accounts', { body: { email, name, password } });
+  signUp = (email: string, name: string, password: string, language: string) =>
+    this.send<{ account: Account }>('POST', '/api/accounts', {
+      body: { email, name, password, language },
+    });
+  /** Of tickets and mail. */
+  setLanguage = (language: string) =>
+    this.send<void>('PUT', '/api/account/language', { body: { language } });
   signOut = () => this.send<void>('DELETE', '/api/session', {});
 
   myHold = (event: number) => this.get<HoldState>(`/api/events/${event}/hold`);

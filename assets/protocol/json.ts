@@ -158,6 +158,8 @@ export interface OrderLine {
 }
 
 export interface Ticket {
+  /** What the code carries; a reissued ticket has another. */
+  id: string;
   seat_no: number;
   section: string;
   row: string;

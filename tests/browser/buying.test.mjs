@@ -1,6 +1,7 @@
 // From a seat to a ticket, with everything that goes wrong on the way.
 
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import { after, before, beforeEach, test } from 'node:test';
 
 import {
@@ -58,6 +59,29 @@ test('who is not signed in is asked when it matters, and loses nothing by it', a
   assert.equal((await tickets()).length, 2);
   await page.goto(`${house.url}/orders`);
   await page.getByText('Lantern Cup', { exact: false }).first().waitFor();
+});
+
+test('tickets are shown large at the door, and downloaded as they are', async () => {
+  await signUp(page, house);
+  await toPayment();
+  await payWith(page, CARD.good);
+  await tickets();
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByTestId('download-tickets').click(),
+  ]);
+  assert.match(download.suggestedFilename(), /^tickets-[0-9A-Z]+\.pdf$/);
+  const bytes = await readFile(await download.path());
+  assert.equal(bytes.subarray(0, 5).toString(), '%PDF-');
+  await page.getByTestId('enlarge').first().click();
+  const large = page.getByTestId('large-code');
+  const width = () => large.locator('svg').evaluate((svg) => svg.getBoundingClientRect().width);
+  assert.ok((await width()) > 400);
+  const first = await large.locator('path').getAttribute('d');
+  await large.getByRole('button', { name: 'Next' }).click();
+  assert.notEqual(await large.locator('path').getAttribute('d'), first);
+  await page.keyboard.press('Escape');
+  await large.waitFor({ state: 'hidden' });
 });
 
 test('a declined card charges nothing, and another one pays', async () => {

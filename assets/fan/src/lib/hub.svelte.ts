@@ -2,6 +2,7 @@
 
 import { Hub, KeyRing, ServerClock } from '../../../hub-client/index.ts';
 import type { Account } from '../../../protocol/index.ts';
+import { text } from './text.svelte.ts';
 
 const clock = new ServerClock();
 
@@ -45,8 +46,13 @@ export const session = {
     known = true;
   },
   async signUp(email: string, name: string, password: string): Promise<void> {
-    account = (await hub.signUp(email, name, password)).account;
+    account = (await hub.signUp(email, name, password, text.language)).account;
     known = true;
+  },
+  /** What is chosen by hand holds for tickets and mail too. */
+  async speak(language: string): Promise<void> {
+    // The page speaks it already; mail that can't be told stays as it was.
+    if (account) await hub.setLanguage(language).catch(() => undefined);
   },
   async signOut(): Promise<void> {
     await hub.signOut();
