@@ -20,6 +20,8 @@ pub mod fan; // a browser's requests
 pub mod caller; // a request whose client hangs up
 pub mod till; // a terminal's requests
 pub mod map; // an open map, following its frames
+pub mod smtp; // a mail server that keeps what it gets
+pub mod paper; // a document, as other programs see it
 pub mod provider; // the payment provider, simulated, and a fan who pays
 
 use std::{future::Future, time::Duration};

@@ -27,6 +27,17 @@ impl Till {
         self.try_post(path, body).await.expect("the hub answers")
     }
 
+    pub async fn get(&self, path: &str) -> Answer {
+        self.get_unless(path, "").await
+    }
+
+    /// Unless it is what this tag names.
+    pub async fn get_unless(&self, path: &str, tag: &str) -> Answer {
+        let request =
+            self.http.get(format!("{}{path}", self.base)).bearer_auth(&self.token).header("if-none-match", tag);
+        Answer::read(request.send().await.expect("the hub answers")).await.expect("the hub answers")
+    }
+
     /// Under a key of the test's own.
     pub async fn post_once(&self, path: &str, key: &str, body: Value) -> Answer {
         self.send(path, key, body).await.expect("the hub answers")

@@ -13,6 +13,8 @@ mod races; // many at once, each with its control
 mod aborts; // clients that hang up inside BEGIN and COMMIT
 mod crash; // the hub killed at any moment
 mod paying; // from an order to a ticket, and what the buyer is told
+mod tickets; // on paper, at the door, printed again
+mod mail; // what buyers are told
 mod payment_races; // the races of paying, by number
 mod peers; // clients and servers that we did not write
 mod command_line; // the binary as an operator meets it
