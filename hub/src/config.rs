@@ -175,6 +175,11 @@ impl Config {
         // As many as a frame can count.
         anyhow::ensure!(self.push.frame_changes_max <= 65_535, "push.frame_changes_max: at most 65535");
         anyhow::ensure!(self.payment.pay_margin_s >= 0, "payment.pay_margin_s: not below 0");
+        anyhow::ensure!(
+            self.mail.lease_s >= 2,
+            "mail.lease_s: at least 2, since half of it is the longest that sending may take"
+        );
+        anyhow::ensure!(self.mail.rate_per_minute >= 1, "mail.rate_per_minute: at least 1");
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use fullhouse::{
     config::Config,
-    mail::{self, Kind},
+    mail::{self, Kind, Post},
     serve::Roles,
 };
 use fullhouse_tests::{
@@ -19,6 +19,7 @@ use fullhouse_tests::{
     till::Till,
 };
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 struct Scene {
@@ -161,12 +162,24 @@ async fn the_same_event_ten_times_at_once_is_one_mail() {
     let ours = (0..10).map(|_| scene.enqueue(Kind::Tickets, order, ""));
     futures_util::future::join_all(ours).await;
     assert_eq!(scene.states().await, ["queued"]);
-    hub.stop().await;
-    // Three hubs send at once.
-    let hubs = [scene.hub().await];
-    scene.until_states(&["sent"]).await;
-    assert_eq!(scene.smtp.mails().len(), 1);
-    let [hub] = hubs;
+    for seat in 2..=6 {
+        scene.take(&fan, &[seat]).await;
+    }
+    // Three workers look for the same six at once.
+    let stop = CancellationToken::new();
+    let workers: Vec<_> = (0..3)
+        .map(|_| {
+            let (config, stop, parts) = (scene.config.clone(), stop.clone(), hub.parts().clone());
+            let post = Post::open(&config.mail).expect("the test's settings");
+            tokio::spawn(async move { mail::run(&config, parts.pool, post, parts.press, parts.metrics, stop).await })
+        })
+        .collect();
+    scene.until_states(&["sent"; 6]).await;
+    stop.cancel();
+    for worker in workers {
+        worker.await.expect("it ends");
+    }
+    assert_eq!(scene.smtp.mails().len(), 6);
     scene.close(hub).await;
 }
 
