@@ -25,6 +25,10 @@ help: ## This list
 demo: setup-demo $(PAGE) binary ## A sale to play with: PostgreSQL, payments and two events included (CROWD=300: with company; LISTEN=host:port)
 	@exec $(FULLHOUSE) demo --listen $(LISTEN) --crowd $(CROWD)
 
+.PHONY: release
+release: setup-demo $(PAGE) ## The binary as it is deployed (target/release/fullhouse), and the page (assets/fan/dist)
+	cargo build --release -p fullhouse
+
 .PHONY: test
 test: setup-test test-rust test-page test-browser ## Everything that is proved: Rust, TypeScript, browser
 
