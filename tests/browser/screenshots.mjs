@@ -93,7 +93,7 @@ async function fanSees(name, screen, largest, small) {
   await bank.locator('[data-answer=approve]').waitFor();
   await shot('challenge');
   await bank.locator('[data-answer=approve]').click();
-  await page.getByTestId('ticket-code').first().waitFor();
+  await page.getByTestId('download-tickets').waitFor(); // the money is captured
   await shot('tickets');
   await page.goto(`${house.url}/orders`);
   await page.getByText(small.name).first().waitFor();
