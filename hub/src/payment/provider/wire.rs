@@ -68,7 +68,7 @@ pub struct Refund {
     pub status: RefundStatus,
     pub amount: i64,
     pub currency: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "id_or_object")]
     pub payment_intent: Option<String>,
     #[serde(default, deserialize_with = "null_as_default")]
     pub metadata: BTreeMap<String, String>,
@@ -108,6 +108,15 @@ pub(super) struct ErrorBody {
     pub error: Refusal,
 }
 
+/// The id of another object, which some show in full: then the id in it.
+fn id_or_object<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(match Option::<Value>::deserialize(deserializer)? {
+        Some(Value::String(id)) => Some(id),
+        Some(object) => object.get("id").and_then(Value::as_str).map(str::to_owned),
+        None => None,
+    })
+}
+
 fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: serde::Deserializer<'de>,
@@ -131,5 +140,17 @@ mod tests {
         assert_eq!(intent.status, IntentStatus::Other("requires_moonlight".into()));
         assert_eq!(intent.last_payment_error.as_ref().unwrap().reason(), "card_declined");
         assert_eq!(intent.action_url(), Some("https://x/3ds"));
+    }
+
+    #[test]
+    fn another_object_is_named_or_shown() {
+        let refund = |intent: Value| {
+            let refund = serde_json::json!({"id": "re_1", "status": "pending", "amount": 5, "currency": "eur", "payment_intent": intent});
+            serde_json::from_value::<Refund>(refund).unwrap().payment_intent
+        };
+        for intent in [serde_json::json!("pi_1"), serde_json::json!({"id": "pi_1", "object": "payment_intent"})] {
+            assert_eq!(refund(intent).as_deref(), Some("pi_1"));
+        }
+        assert_eq!((refund(Value::Null), refund(serde_json::json!(7))), (None, None));
     }
 }

@@ -287,8 +287,12 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     tracing::info!(addr = %listener.local_addr()?, seed = config.seed, "the payment simulator listens");
     let stop = CancellationToken::new();
     let on_signal = stop.clone();
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     tokio::spawn(async move {
-        let _ = tokio::signal::ctrl_c().await;
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            _ = terminate.recv() => {}
+        }
         on_signal.cancel();
     });
     serve_with_control(listener, control, config, stop).await
