@@ -20,6 +20,11 @@ use crate::{
     clock,
     db::{self, Tx},
     outbox::{self, SeatChange},
+    payment::{
+        Payments,
+        attempt::{self, CancelError, OpenError, Pay},
+        provider::CARD_PRESENT,
+    },
     seat_map::{SeatNo, SeatSet},
 };
 
@@ -125,6 +130,83 @@ async fn already_sold(pool: &PgPool, hold_id: Uuid, buyer_id: Uuid) -> sqlx::Res
         total_minor: r.total_minor,
         change_minor: r.received_minor.map_or(0, |received| received - r.total_minor),
     }))
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum CardSaleError {
+    #[error(transparent)]
+    Checkout(#[from] CheckoutError),
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+}
+
+/// Prices a hold and has it paid by a card that the customer holds to a reader. The order is followed from
+/// then on; the same key finds the same order.
+pub async fn sell_by_card(
+    pool: &PgPool,
+    payments: &Payments,
+    basket: Basket,
+    reader_id: String,
+    key: String,
+) -> Result<Uuid, CardSaleError> {
+    let (hold_id, buyer_id) = (basket.hold_id, basket.buyer_id);
+    let begun = sqlx::query_scalar!(
+        r#"select o.id from "order" o join client_request c on c.order_id = o.id
+           where o.hold_id = $1 and o.buyer_id = $2 and c.key = $3"#,
+        hold_id,
+        buyer_id,
+        key
+    )
+    .fetch_optional(pool)
+    .await?;
+    let order_id = match begun {
+        Some(order_id) => order_id,
+        None => checkout::price(pool.clone(), basket).await?,
+    };
+    let order =
+        sqlx::query!(r#"select total_minor, currency from "order" where id = $1"#, order_id).fetch_one(pool).await?;
+    let pay = Pay {
+        order_id,
+        buyer_id,
+        key,
+        payment_method: CARD_PRESENT.to_owned(),
+        reader_id: Some(reader_id),
+        amount_minor: order.total_minor,
+        currency: order.currency,
+    };
+    attempt::open(pool, pay, payments.margin()).await?;
+    payments.wake();
+    Ok(order_id)
+}
+
+/// The buyer of an order that was made at this terminal.
+pub async fn buyer_of(pool: &PgPool, order_id: Uuid, terminal_id: Uuid) -> sqlx::Result<Option<Uuid>> {
+    sqlx::query_scalar!(
+        r#"select b.id from "order" o join buyer b on b.id = o.buyer_id where o.id = $1 and b.terminal_id = $2"#,
+        order_id,
+        terminal_id
+    )
+    .fetch_optional(pool)
+    .await
+}
+
+/// The clerk stops the reader. The card may have been faster: then the sale is kept, or the money let go.
+pub async fn stop_card(
+    pool: &PgPool,
+    payments: &Payments,
+    order_id: Uuid,
+    buyer_id: Uuid,
+    keep_if_paid: bool,
+) -> Result<(), CancelError> {
+    if keep_if_paid {
+        attempt::stop_reader(pool, order_id).await?;
+    } else {
+        attempt::cancel(pool, order_id, buyer_id).await?;
+    }
+    payments.wake();
+    Ok(())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

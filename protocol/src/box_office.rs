@@ -66,6 +66,28 @@ pub struct TillSaleAnswer {
     pub change_minor: i64,
 }
 
+/// `POST /api/box-office/card-sales`: the customer holds a card to a reader.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TillCardRequest {
+    pub hold_id: Uuid,
+    pub buyer_id: Uuid,
+    #[serde(default)]
+    pub tickets: Vec<TicketChoice>,
+    /// The provider's id of the reader at this counter.
+    pub reader: String,
+}
+
+/// `POST /api/box-office/card-sales/{id}/stop`: the reader is to collect no more.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TillCardStopRequest {
+    /// What happens if the card was faster. True: the sale is kept. False (if left out): the money is let
+    /// go, and the order is given up.
+    #[serde(default)]
+    pub keep_if_paid: bool,
+}
+
 /// `POST /api/box-office/events/{id}/block` and `…/unblock`: up to 10,000 seats.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -80,6 +80,26 @@ impl Till {
         self.try_post("/api/box-office/sales", body).await
     }
 
+    /// Has what [`Till::hold`] answered paid by a card at a reader.
+    pub async fn sell_by_card(&self, held: &Value, key: &str, reader: &str) -> Answer {
+        let body =
+            json!({ "hold_id": held["hold"]["id"], "buyer_id": held["buyer_id"], "tickets": [], "reader": reader });
+        self.post_once("/api/box-office/card-sales", key, body).await
+    }
+
+    /// How a sale by card goes.
+    pub async fn card_sale(&self, order: &Value) -> Answer {
+        let path = format!("/api/box-office/card-sales/{}", order["id"].as_str().expect("an order"));
+        let request = self.http.get(format!("{}{path}", self.base)).bearer_auth(&self.token);
+        Answer::read(request.send().await.expect("the hub answers")).await.expect("the hub answers")
+    }
+
+    /// The clerk stops the reader.
+    pub async fn stop_card(&self, order: &Value, keep_if_paid: bool) -> Answer {
+        let path = format!("/api/box-office/card-sales/{}/stop", order["id"].as_str().expect("an order"));
+        self.post(&path, json!({ "keep_if_paid": keep_if_paid })).await
+    }
+
     /// The same terminal at another hub.
     pub fn at(&self, hub_url: &str) -> Self {
         Self { base: hub_url.to_owned(), token: self.token.clone(), http: self.http.clone() }

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use axum::{Json, extract::State, http::StatusCode};
 use fullhouse_protocol::{
     box_office::{
-        BlockRequest, TillHoldAnswer, TillHoldRequest, TillReleaseRequest, TillSaleAnswer, TillSaleRequest, TillTender,
+        BlockRequest, TillCardRequest, TillCardStopRequest, TillHoldAnswer, TillHoldRequest, TillReleaseRequest,
+        TillSaleAnswer, TillSaleRequest, TillTender,
     },
     holds::{HoldAnswer, HoldRequest},
+    orders::OrderAnswer,
 };
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -18,10 +20,11 @@ use super::{
     problem::{Code, Problem},
 };
 use crate::{
-    box_office::{self, Block, BlockError, SaleError},
+    box_office::{self, Block, BlockError, CardSaleError, SaleError},
     checkout::{Basket, Channel, ConfirmError, Tendered, view::Whose},
     config::Config,
     hold::{Request, Rules, desk::Desks},
+    payment::Payments,
     seat_map::SeatSet,
 };
 
@@ -104,6 +107,77 @@ pub async fn sell(
     Ok(Json(TillSaleAnswer { order: answer.order, change_minor: sold.change_minor }))
 }
 
+/// The provider's ids of readers are short.
+const READER_MAX: usize = 64;
+
+/// Has a hold paid by a card at a reader. Answered at once: follow the order. Asked again under the same
+/// key, it answers with the same order.
+#[utoipa::path(post, path = "/api/box-office/card-sales", tag = "box office", request_body = TillCardRequest,
+    params(("Idempotency-Key" = String, Header)),
+    responses((status = 202, body = OrderAnswer), (status = "4XX", description = "problem+json")))]
+pub async fn sell_by_card(
+    State(pool): State<PgPool>,
+    State(config): State<Arc<Config>>,
+    State(payments): State<Payments>,
+    till: Till,
+    IdempotencyKey(key): IdempotencyKey,
+    Body(body): Body<TillCardRequest>,
+) -> Result<(StatusCode, Json<OrderAnswer>), Problem> {
+    if !box_office::is_its_walk_in(&pool, body.buyer_id, till.terminal_id).await? {
+        return Err(Code::HoldUnknown.into());
+    }
+    if !payments.takes_cards() {
+        return Err(Problem::new(Code::PaymentGateClosed).detail("No payment provider is set up here."));
+    }
+    let of_ids = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if !(1..=READER_MAX).contains(&body.reader.len()) || !body.reader.chars().all(of_ids) {
+        return Err(Problem::new(Code::BadRequest).detail("reader is the provider's id of a card reader."));
+    }
+    let basket = Basket {
+        hold_id: body.hold_id,
+        buyer_id: body.buyer_id,
+        ticket_types: orders::choices(body.tickets)?,
+        channel: if till.is_counter() { Channel::Counter } else { Channel::Kiosk },
+        actor: format!("terminal {}", till.name),
+    };
+    let order_id = box_office::sell_by_card(&pool, &payments, basket, body.reader, key).await?;
+    Ok((StatusCode::ACCEPTED, Json(orders::answer(&pool, &config, Whose::One(order_id)).await?)))
+}
+
+/// An order of this terminal's, and how its payment goes.
+#[utoipa::path(get, path = "/api/box-office/card-sales/{id}", tag = "box office", params(("id" = Uuid, Path)),
+    responses((status = 200, body = OrderAnswer), (status = "4XX", description = "problem+json")))]
+pub async fn card_sale(
+    State(pool): State<PgPool>,
+    State(config): State<Arc<Config>>,
+    till: Till,
+    PathId(order_id): PathId<Uuid>,
+) -> Result<Json<OrderAnswer>, Problem> {
+    if box_office::buyer_of(&pool, order_id, till.terminal_id).await?.is_none() {
+        return Err(Code::OrderUnknown.into());
+    }
+    orders::answer(&pool, &config, Whose::One(order_id)).await.map(Json)
+}
+
+/// Stops the reader. The card may have been faster: the provider is asked, and then the sale is kept or
+/// the money let go, as was asked for. Follow the order.
+#[utoipa::path(post, path = "/api/box-office/card-sales/{id}/stop", tag = "box office", request_body = TillCardStopRequest,
+    params(("id" = Uuid, Path)),
+    responses((status = 202, body = OrderAnswer), (status = "4XX", description = "problem+json")))]
+pub async fn stop_card(
+    State(pool): State<PgPool>,
+    State(config): State<Arc<Config>>,
+    State(payments): State<Payments>,
+    till: Till,
+    PathId(order_id): PathId<Uuid>,
+    Body(body): Body<TillCardStopRequest>,
+) -> Result<(StatusCode, Json<OrderAnswer>), Problem> {
+    let found = box_office::buyer_of(&pool, order_id, till.terminal_id).await?;
+    let buyer_id = found.ok_or(Code::OrderUnknown)?;
+    box_office::stop_card(&pool, &payments, order_id, buyer_id, body.keep_if_paid).await?;
+    Ok((StatusCode::ACCEPTED, Json(orders::answer(&pool, &config, Whose::One(order_id)).await?)))
+}
+
 /// Takes seats out of the sale, with a reason. All of them, or none if one is held or sold.
 #[utoipa::path(post, path = "/api/box-office/events/{id}/block", tag = "box office", request_body = BlockRequest,
     params(("id" = i64, Path)), responses((status = 204), (status = "4XX", description = "problem+json")))]
@@ -156,6 +230,16 @@ impl From<BlockError> for Problem {
             BlockError::SeatUnknown(seats) => Problem::new(Code::SeatUnknown).with("seats", seats),
             BlockError::SeatsInUse(seats) => Problem::new(Code::SeatsInUse).with("seats", seats),
             BlockError::Database(error) => error.into(),
+        }
+    }
+}
+
+impl From<CardSaleError> for Problem {
+    fn from(error: CardSaleError) -> Self {
+        match error {
+            CardSaleError::Checkout(error) => error.into(),
+            CardSaleError::Open(error) => error.into(),
+            CardSaleError::Database(error) => error.into(),
         }
     }
 }

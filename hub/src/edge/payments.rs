@@ -53,6 +53,7 @@ pub async fn pay(
         buyer_id: buyer.buyer_id,
         key,
         payment_method: body.payment_method,
+        reader_id: None,
         amount_minor: body.amount_minor,
         currency: body.currency,
     };

@@ -28,6 +28,8 @@ pub struct Pay {
     pub key: String,
     /// The provider's token; never card data.
     pub payment_method: String,
+    /// The reader that the card is held to; then there is no token.
+    pub reader_id: Option<String>,
     /// What the buyer was shown.
     pub amount_minor: i64,
     pub currency: String,
@@ -180,8 +182,8 @@ async fn insert(
     };
     sqlx::query!(
         "insert into attempt (id, order_id, tender_id, amount_minor, currency, payment_method, state, hold_expires_at,
-                              next_run_at, created_at, updated_at)
-         values ($1, $2, $3, $4, $5, $6, 'new', $7, $8, $8, $8)",
+                              next_run_at, created_at, updated_at, reader_id)
+         values ($1, $2, $3, $4, $5, $6, 'new', $7, $8, $8, $8, $9)",
         attempt_id,
         pay.order_id,
         tender_id,
@@ -189,7 +191,8 @@ async fn insert(
         pay.currency,
         pay.payment_method,
         until,
-        now
+        now,
+        pay.reader_id
     )
     .execute(&mut **tx)
     .await?;
@@ -213,6 +216,7 @@ fn body_hash(pay: &Pay) -> Vec<u8> {
         hash.update(part.as_bytes());
         hash.update([0]);
     }
+    hash.update(pay.reader_id.as_deref().unwrap_or_default());
     hash.finalize().to_vec()
 }
 
@@ -289,6 +293,24 @@ pub async fn cancel(pool: &PgPool, order_id: Uuid, buyer_id: Uuid) -> Result<(),
         .await?;
         tx.commit().await?;
         Ok(())
+    })
+    .await
+}
+
+/// The clerk wants the reader to stop. If the card was faster, the order is paid: what the card has
+/// decided is kept. (Giving it back as well is [`cancel`].)
+pub async fn stop_reader(pool: &PgPool, order_id: Uuid) -> sqlx::Result<bool> {
+    let pool = pool.clone();
+    db::write(async move {
+        let stopped = sqlx::query!(
+            "update attempt set stop_requested = true, pokes = pokes + 1, next_run_at = db_clock()
+             where order_id = $1 and reader_id is not null
+               and state in ('new', 'ready', 'confirming', 'action_required', 'auth_unknown')",
+            order_id
+        )
+        .execute(&pool)
+        .await?;
+        Ok(stopped.rows_affected() > 0)
     })
     .await
 }
@@ -384,6 +406,7 @@ mod tests {
             buyer_id: Uuid::nil(),
             key: "k".into(),
             payment_method: "pm_1".into(),
+            reader_id: None,
             amount_minor: 5,
             currency: "EUR".into(),
         };

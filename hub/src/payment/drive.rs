@@ -13,7 +13,8 @@ use super::{
     Payments,
     machine::{self, CallState, Key, Seen, State, Step},
     provider::{
-        Answer, Call, Client, IntentStatus, NewIntent, Op, Outcome, Page, PaymentIntent, Refund, RefundStatus, money,
+        Answer, Call, Client, IntentStatus, NewIntent, Op, Outcome, Page, PaymentIntent, Reader, Refund, RefundStatus,
+        money,
     },
     record::{self, Row, Written},
     transition::{self, Details, Flow},
@@ -37,6 +38,7 @@ pub async fn drive(payments: &Payments, client: &Client, pool: &PgPool, id: Uuid
             Step::Write(op) => one.write(op).await?,
             Step::Send => one.send().await?,
             Step::Look => one.look().await?,
+            Step::StopReader => one.stop_reader().await?,
             Step::LookForRefunds => one.look_for_refunds().await?,
             Step::Conclude(seen) => transition::settle(pool, &row, seen, Details::default(), None).await?,
             Step::Decide => one.decide().await?,
@@ -80,6 +82,7 @@ impl One<'_> {
         let row = self.row;
         let n = record::calls(self.pool, row.id, op).await?;
         let pi_id = || row.pi_id.as_deref().ok_or_else(|| anyhow::anyhow!("{} without an intent", op.name()));
+        let reader_id = || row.reader_id.as_deref().ok_or_else(|| anyhow::anyhow!("{} without a reader", op.name()));
         Ok(match op {
             Op::Create => Call::create(
                 NewIntent {
@@ -91,6 +94,8 @@ impl One<'_> {
                 },
                 n,
             )?,
+            Op::Confirm if row.reader_id.is_some() => Call::process(row.id, reader_id()?, pi_id()?, n + 1),
+            Op::StopReader => Call::stop_reader(row.id, reader_id()?, n),
             Op::Confirm => Call::confirm(row.id, pi_id()?, n + 1, &self.payments.return_url(row.order_id)),
             Op::Capture => Call::capture(row.id, pi_id()?, n),
             Op::Cancel => Call::cancel(row.id, pi_id()?, n),
@@ -119,6 +124,13 @@ impl One<'_> {
 
     fn judge(&self, op: Op, answer: &Answer) -> (Seen, Details, CallState) {
         match &answer.outcome {
+            // The reader collects: somebody has to hold a card to it.
+            Outcome::Done(_) if op == Op::Confirm && self.row.reader_id.is_some() => {
+                match answer.object::<Reader>().and_then(|reader| reader.action) {
+                    Some(_) => (Seen::NeedsAction, Details::default(), CallState::Answered),
+                    None => (Seen::Doubt, Details::default(), CallState::Unknown),
+                }
+            }
             Outcome::Done(_) => match answer.object::<PaymentIntent>() {
                 Some(intent) if op == Op::Create => (Seen::Created, self.details(&intent), CallState::Answered),
                 Some(intent) => (self.judge_intent(&intent).0, self.details(&intent), CallState::Answered),
@@ -132,7 +144,9 @@ impl One<'_> {
                 tracing::warn!(attempt.id = %self.row.id, call.op = op.name(), call.request_id = answer.request_id,
                     call.code = refusal.code, call.kind = refusal.kind, "the provider refused a call");
                 let seen = if op == Op::Create { Seen::Refused } else { Seen::Doubt };
-                let decline_code = (op == Op::Create).then(|| refusal.reason().to_owned());
+                // At a reader the clerk is told why: it is offline, or busy with another customer.
+                let told = op == Op::Create || (op == Op::Confirm && self.row.reader_id.is_some());
+                let decline_code = told.then(|| refusal.reason().to_owned());
                 (seen, Details { decline_code, ..Details::default() }, CallState::Answered)
             }
             // Certainly not sent: it stays as it was written, and nothing is in doubt. (An earlier sending may be.)
@@ -147,9 +161,14 @@ impl One<'_> {
 
     fn judge_intent(&self, intent: &PaymentIntent) -> (Seen, Key) {
         let facts = self.row.facts();
-        let capturable = self.minor(intent, intent.amount_capturable);
-        let right = capturable == Some(self.row.amount_minor);
+        let right = self.minor(intent, self.held(intent)) == Some(self.row.amount_minor);
         machine::judge(&facts, &intent.status, intent.last_payment_error.is_some(), right)
+    }
+
+    /// What it holds for us; of a card that the reader captured at once, what it took.
+    fn held(&self, intent: &PaymentIntent) -> i64 {
+        let at_once = self.row.reader_id.is_some() && intent.status == IntentStatus::Succeeded;
+        if at_once { intent.amount_received } else { intent.amount_capturable }
     }
 
     /// The intent's amount in our units; none if it is in another currency.
@@ -170,10 +189,30 @@ impl One<'_> {
             pi_id: Some(intent.id.clone()),
             action_url: intent.action_url().map(str::to_owned),
             decline_code: intent.last_payment_error.as_ref().map(|e| e.reason().to_owned()),
-            authorised_minor: self.minor(intent, intent.amount_capturable).filter(|amount| *amount > 0),
+            authorised_minor: self.minor(intent, self.held(intent)).filter(|amount| *amount > 0),
             captured_minor: received.filter(|amount| *amount > 0),
             ..Details::default()
         }
+    }
+
+    /// Tells the reader to collect no more. Whatever it answers, the intent is asked next: the card may
+    /// have been faster.
+    async fn stop_reader(&self) -> anyhow::Result<Flow> {
+        let row = self.row;
+        let Some(stop) = &row.stop else { return self.write(Op::StopReader).await };
+        record::note_sent(self.pool, row.id, stop.id, self.payments.lease()).await?;
+        let answer = self.client.send(&stop.call).await;
+        let known = matches!(answer.outcome, Outcome::Done(_) | Outcome::Declined(_) | Outcome::Rejected(_));
+        let state = if known { CallState::Answered } else { CallState::Unknown };
+        let mut tx = self.pool.begin().await?;
+        let fresh = transition::lock(&mut tx, row).await?;
+        record::write_answer(&mut tx, &written(stop.id, state, &answer)).await?;
+        if fresh && !known {
+            let wait = retry_after(&answer).unwrap_or_default().max(row.patience());
+            transition::pause(&mut tx, row, Some(wait), true).await?;
+        }
+        tx.commit().await?;
+        Ok(if fresh && known { Flow::On } else { Flow::Stop })
     }
 
     /// Asks for the intent, and follows what it says.

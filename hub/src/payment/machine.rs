@@ -278,11 +278,32 @@ pub struct Facts {
     pub call: Option<CallFacts>,
     /// Money is to go back although the state is final: it came after the decision.
     pub stray_refund: bool,
+    /// The card is held to a reader.
+    pub reader: Option<ReaderFacts>,
 }
+
+/// What else decides where a reader collects.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ReaderFacts {
+    /// The call that tells it to stop.
+    pub stop: Option<CallFacts>,
+}
+
+/// A reader that can't be told to stop is told so often; then the intent is cancelled all the same.
+const STOPS_MAX: i32 = 3;
 
 impl Facts {
     pub fn is_late(&self) -> bool {
         self.hold_expires_at - self.now < self.margin
+    }
+
+    /// The reader may still take a card that is not wanted any more. It is told to stop before the intent
+    /// is looked at: the card may have been faster, and only a look after the stop says so for good.
+    fn reader_has_to_stop(&self) -> bool {
+        self.stopped().is_some()
+            && self.reader.is_some_and(|reader| {
+                reader.stop.is_none_or(|stop| stop.state != CallState::Answered && stop.sends < STOPS_MAX)
+            })
     }
 
     /// What stops a confirmation that was not sent yet.
@@ -306,6 +327,8 @@ pub enum Step {
     Send,
     /// Ask for the intent.
     Look,
+    /// Tell the reader to collect no more.
+    StopReader,
     /// Ask for the intent's refunds.
     LookForRefunds,
     /// Nothing has to be asked.
@@ -328,9 +351,13 @@ pub fn plan(facts: &Facts) -> Step {
         },
         State::Ready => facts.stopped().map_or(Step::Write(Op::Confirm), Step::Conclude),
         State::Confirming => match call {
+            // Told once already, perhaps: about to be told again.
+            Some(Prepared) if facts.reader_has_to_stop() && facts.call.is_some_and(|c| c.sends > 0) => Step::StopReader,
             Some(Prepared) => facts.stopped().map_or(Step::Send, Step::Conclude),
             _ => Step::Conclude(Seen::Doubt),
         },
+        State::ActionRequired | State::AuthUnknown if facts.reader_has_to_stop() => Step::StopReader,
+        State::ActionRequired if facts.reader.is_some() => Step::Look,
         State::ActionRequired => facts.stopped().map_or(Step::Look, Step::Conclude),
         State::AuthUnknown | State::CaptureUnknown | State::VoidUnknown => Step::Look,
         State::Authorised => Step::Decide,
@@ -384,6 +411,8 @@ pub fn judge(facts: &Facts, status: &IntentStatus, has_error: bool, right_amount
     };
     let refused = facts.call.is_some_and(|c| c.was_refused());
     let seen = match (state.op(), status) {
+        // Some cards are captured by the reader itself: as good as authorised. What is not sold goes back.
+        (Op::Confirm, S::Succeeded) if facts.reader.is_some() && right_amount => Seen::Authorised,
         (_, S::Canceled) => Seen::Cancelled,
         (_, S::Succeeded) => Seen::Captured,
         (_, S::Processing | S::Other(_)) => Seen::Doubt,
@@ -393,6 +422,13 @@ pub fn judge(facts: &Facts, status: &IntentStatus, has_error: bool, right_amount
         (Op::Confirm, S::RequiresAction) => Seen::NeedsAction,
         (Op::Confirm, S::RequiresPaymentMethod) if has_error => Seen::Declined,
         (Op::Confirm, _) if !asked => Seen::Doubt,
+        // No card was presented: what the reader was told is told again, or it was told to stop.
+        (Op::Confirm, _) if facts.reader.is_some() => match facts.stopped() {
+            Some(seen) => seen,
+            None if state == State::ActionRequired => Seen::NeedsAction,
+            None if refused => Seen::Refused,
+            None => return again(Seen::Confirming),
+        },
         (Op::Confirm, S::RequiresConfirmation) if facts.stopped().is_some() => {
             return (facts.stopped().unwrap_or(Seen::OutOfTime), Key::Same);
         }

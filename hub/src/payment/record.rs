@@ -10,7 +10,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::{
-    machine::{self, CallFacts, CallState, Facts, State},
+    machine::{self, CallFacts, CallState, Facts, ReaderFacts, State},
     provider::{Call, Op},
 };
 use crate::db::Tx;
@@ -36,8 +36,12 @@ pub struct Row {
     pub late_at: DateTime<Utc>,
     pub authorised_minor: Option<i64>,
     pub abandoned: bool,
+    /// The reader that the card is held to.
+    pub reader_id: Option<String>,
     pub now: DateTime<Utc>,
     pub call: Option<CallRow>,
+    /// The call that tells the reader to stop.
+    pub stop: Option<CallRow>,
     /// The refund that is under way.
     pub refund: Option<RefundRow>,
 }
@@ -66,6 +70,7 @@ impl Row {
             has_intent: self.pi_id.is_some(),
             call: self.call.as_ref().map(|c| c.facts),
             stray_refund: self.has_stray_refund(),
+            reader: self.reader_id.is_some().then(|| ReaderFacts { stop: self.stop.as_ref().map(|c| c.facts) }),
         }
     }
 
@@ -82,7 +87,7 @@ pub async fn load(pool: &PgPool, id: Uuid, margin: TimeDelta) -> anyhow::Result<
     let row = sqlx::query!(
         r#"select a.order_id, o.event_id, o.hold_id, a.amount_minor, a.currency, a.payment_method, a.pi_id, a.state,
                   a.version, a.pokes, a.tries, a.unknown_since, a.hold_expires_at, a.authorised_minor,
-                  o.cancel_requested, db_clock() as "now!"
+                  o.cancel_requested, a.reader_id, a.stop_requested, db_clock() as "now!"
            from attempt a join "order" o on o.id = a.order_id where a.id = $1"#,
         id
     )
@@ -112,13 +117,18 @@ pub async fn load(pool: &PgPool, id: Uuid, margin: TimeDelta) -> anyhow::Result<
         hold_expires_at: row.hold_expires_at,
         late_at: row.hold_expires_at - margin,
         authorised_minor: row.authorised_minor,
-        abandoned: row.cancel_requested,
+        abandoned: row.cancel_requested || row.stop_requested,
+        reader_id: row.reader_id,
         now: row.now,
         call: None,
+        stop: None,
         refund: refund.map(|r| RefundRow { id: r.id, amount_minor: r.amount_minor }),
     };
     let op = if loaded.has_stray_refund() { Op::Refund } else { loaded.state.op() };
     loaded.call = latest_call(pool, id, op, loaded.refund.as_ref().map(|r| r.id)).await?;
+    if loaded.reader_id.is_some() {
+        loaded.stop = latest_call(pool, id, Op::StopReader, None).await?;
+    }
     Ok(loaded)
 }
 

@@ -25,6 +25,8 @@ use crate::{
 const PAYMENT_DUE: TimeDelta = TimeDelta::minutes(30);
 /// How often a challenge is asked about if nobody tells.
 const CHALLENGE_LOOK: TimeDelta = TimeDelta::seconds(15);
+/// How often a reader is, with a clerk and a customer standing beside it.
+const READER_LOOK: TimeDelta = TimeDelta::seconds(2);
 
 /// Whether the worker goes on with this attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,6 +186,9 @@ enum Pace {
 
 /// Until the challenge is asked about again; not beyond the time at which it is too late.
 fn challenge_wait(row: &Row, now: DateTime<Utc>) -> TimeDelta {
+    if row.reader_id.is_some() {
+        return READER_LOOK; // it has to be told to stop, which may take more than one try
+    }
     (row.late_at - now).clamp(TimeDelta::zero(), CHALLENGE_LOOK)
 }
 

@@ -74,7 +74,8 @@ pub async fn accept(
 fn intent_of(event: &Value) -> Option<&str> {
     let object = event.pointer("/data/object")?;
     let field = if object["object"] == "payment_intent" { "id" } else { "payment_intent" };
-    object.get(field)?.as_str().filter(|id| id.len() <= ID_MAX)
+    let collected = "/action/process_payment_intent/payment_intent"; // by a reader
+    object.get(field).or_else(|| object.pointer(collected))?.as_str().filter(|id| id.len() <= ID_MAX)
 }
 
 /// Our attempt, as it was written into the object's metadata.

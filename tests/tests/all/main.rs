@@ -16,6 +16,7 @@ mod paying; // from an order to a ticket, and what the buyer is told
 mod tickets; // on paper, at the door, printed again
 mod mail; // what buyers are told
 mod payment_races; // the races of paying, by number
+mod payment_races_reader; // and the one at a card reader
 mod peers; // clients and servers that we did not write
 mod command_line; // the binary as an operator meets it
 mod demo; // one command, and gone without a trace

@@ -29,6 +29,7 @@ fn facts(state: State) -> Facts {
         has_intent: state != State::New,
         call: None,
         stray_refund: false,
+        reader: None,
     }
 }
 
@@ -196,6 +197,40 @@ fn a_doubt_is_settled_well_within_the_margin() {
     assert!(TimeDelta::seconds(10) + looks < TimeDelta::seconds(60), "{looks}");
     assert_eq!(patience(3, TimeDelta::minutes(1)), TimeDelta::seconds(30));
     assert_eq!(patience(99, TimeDelta::hours(1)), TimeDelta::minutes(5));
+}
+
+#[test]
+fn a_reader_is_stopped_before_its_intent_is_looked_at_and_the_card_may_have_won() {
+    for state in [State::ActionRequired, State::AuthUnknown] {
+        let collecting = Facts { reader: Some(ReaderFacts::default()), ..facts(state) };
+        assert_eq!(plan(&collecting), Step::Look, "{state:?}");
+        let unwanted = Facts { abandoned: true, ..collecting };
+        let late = Facts { hold_expires_at: at() + TimeDelta::seconds(59), ..collecting };
+        for f in [unwanted, late] {
+            assert_eq!(plan(&f), Step::StopReader, "{state:?}");
+            let told = |state| Facts { reader: Some(ReaderFacts { stop: Some(call(state, Some(200))) }), ..f };
+            assert_eq!(plan(&told(CallState::Unknown)), Step::StopReader, "{state:?}");
+            assert_eq!(plan(&told(CallState::Answered)), Step::Look, "{state:?}");
+            let told = told(CallState::Answered);
+            let seen = |status| judge(&told, &status, false, true).0;
+            assert_eq!(seen(IntentStatus::RequiresCapture), Seen::Authorised);
+            assert_eq!(seen(IntentStatus::Succeeded), Seen::Authorised);
+            assert!(matches!(seen(IntentStatus::RequiresPaymentMethod), Seen::Abandoned | Seen::OutOfTime));
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_may_not_have_been_told_is_told_again() {
+    let reader = Some(ReaderFacts::default());
+    let unknown = Facts { reader, call: Some(call(CallState::Unknown, None)), ..facts(State::AuthUnknown) };
+    let nobody = IntentStatus::RequiresPaymentMethod;
+    assert_eq!(judge(&unknown, &nobody, false, true), (Seen::Confirming, Key::Same));
+    let refused = Facts { call: Some(call(CallState::Answered, Some(400))), ..unknown };
+    assert_eq!(judge(&refused, &nobody, false, true).0, Seen::Refused);
+    assert_eq!(judge(&unknown, &nobody, true, true).0, Seen::Declined);
+    let waiting = Facts { state: State::ActionRequired, ..unknown };
+    assert_eq!(next(State::ActionRequired, judge(&waiting, &nobody, false, true).0), None, "it waits for a card");
 }
 
 mod walk {

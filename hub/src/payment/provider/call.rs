@@ -13,6 +13,7 @@ pub enum Op {
     Cancel,
     Refund,
     ListRefunds,
+    StopReader,
 }
 
 impl Op {
@@ -25,11 +26,12 @@ impl Op {
             Op::Cancel => "cancel",
             Op::Refund => "refund",
             Op::ListRefunds => "list_refunds",
+            Op::StopReader => "stop_reader",
         }
     }
 
     pub fn from_name(name: &str) -> Option<Op> {
-        [Op::Create, Op::Confirm, Op::Get, Op::Capture, Op::Cancel, Op::Refund, Op::ListRefunds]
+        [Op::Create, Op::Confirm, Op::Get, Op::Capture, Op::Cancel, Op::Refund, Op::ListRefunds, Op::StopReader]
             .into_iter()
             .find(|op| op.name() == name)
     }
@@ -51,6 +53,9 @@ pub struct Call {
     pub body: Vec<u8>,
 }
 
+/// In place of a payment method's token: a card that will be held to a reader.
+pub const CARD_PRESENT: &str = "card_present";
+
 /// What a PaymentIntent is created from.
 #[derive(Debug, Clone, Copy)]
 pub struct NewIntent<'a> {
@@ -59,6 +64,7 @@ pub struct NewIntent<'a> {
     pub amount_minor: i64,
     /// Upper case.
     pub currency: &'a str,
+    /// The provider's token, or [`CARD_PRESENT`].
     pub payment_method: &'a str,
 }
 
@@ -69,17 +75,17 @@ impl Call {
         let amount = money::to_provider(currency, amount_minor)?.to_string();
         let (attempt, order) = (attempt_id.to_string(), order_id.to_string());
         let currency = currency.to_ascii_lowercase();
-        let body = form(&[
-            ("amount", &amount),
-            ("currency", &currency),
-            ("payment_method", payment_method),
-            ("payment_method_types[0]", "card"),
+        let mut pairs = vec![("amount", amount.as_str()), ("currency", &currency), ("capture_method", "manual")];
+        if payment_method == CARD_PRESENT {
+            pairs.push(("payment_method_types[0]", CARD_PRESENT)); // the reader confirms, nobody else
+        } else {
+            pairs.push(("payment_method", payment_method));
+            pairs.push(("payment_method_types[0]", "card"));
             // A challenge that is finished after the hold ended can't authorise by itself.
-            ("capture_method", "manual"),
-            ("confirmation_method", "manual"),
-            ("metadata[attempt]", &attempt),
-            ("metadata[order]", &order),
-        ]);
+            pairs.push(("confirmation_method", "manual"));
+        }
+        pairs.extend([("metadata[attempt]", attempt.as_str()), ("metadata[order]", &order)]);
+        let body = form(&pairs);
         Ok(Self::write(Op::Create, "/v1/payment_intents".into(), numbered(attempt_id, "create", n), body))
     }
 
@@ -88,6 +94,19 @@ impl Call {
         let body = form(&[("return_url", return_url)]);
         let path = format!("/v1/payment_intents/{}/confirm", segment(pi_id));
         Self::write(Op::Confirm, path, format!("{attempt_id}:confirm:{n}"), body)
+    }
+
+    /// Has the intent collected at a reader: what a confirmation is where a card is present. Nothing is
+    /// authorised by the answer, only by the card.
+    pub fn process(attempt_id: Uuid, reader_id: &str, pi_id: &str, n: i32) -> Self {
+        let path = format!("/v1/terminal/readers/{}/process_payment_intent", segment(reader_id));
+        Self::write(Op::Confirm, path, format!("{attempt_id}:confirm:{n}"), form(&[("payment_intent", pi_id)]))
+    }
+
+    /// Tells the reader to collect no more. The card may have won: only the intent says so.
+    pub fn stop_reader(attempt_id: Uuid, reader_id: &str, n: i32) -> Self {
+        let path = format!("/v1/terminal/readers/{}/cancel_action", segment(reader_id));
+        Self::write(Op::StopReader, path, numbered(attempt_id, "stop_reader", n), Vec::new())
     }
 
     pub fn capture(attempt_id: Uuid, pi_id: &str, n: i32) -> Self {
@@ -164,8 +183,8 @@ mod tests {
         assert_eq!(call, Call::create(new, 0).unwrap());
         assert_eq!(call.idem_key.as_deref(), Some("00000000-0000-0000-0000-000000000001:create"));
         let body = String::from_utf8(call.body).unwrap();
-        assert!(body.contains("amount=1250&currency=eur&payment_method=pm_card_visa"), "{body}");
-        assert!(body.contains("capture_method=manual&confirmation_method=manual"), "{body}");
+        assert!(body.contains("amount=1250&currency=eur&capture_method=manual"), "{body}");
+        assert!(body.contains("payment_method=pm_card_visa") && body.contains("confirmation_method=manual"), "{body}");
         assert_ne!(Call::create(new, 1).unwrap().idem_key, call.idem_key);
     }
 

@@ -19,8 +19,8 @@ use reqwest::{
 };
 use serde_json::Value;
 
-pub use call::{Call, NewIntent, Op};
-pub use wire::{IntentStatus, Page, PaymentIntent, Refund, RefundStatus, Refusal};
+pub use call::{CARD_PRESENT, Call, NewIntent, Op};
+pub use wire::{IntentStatus, Page, PaymentIntent, Reader, Refund, RefundStatus, Refusal};
 
 use crate::config;
 

@@ -74,6 +74,22 @@ pub struct Refund {
     pub metadata: BTreeMap<String, String>,
 }
 
+/// A card reader. What its action says is a hint; the intent is the truth.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Reader {
+    pub id: String,
+    #[serde(default)]
+    pub action: Option<ReaderAction>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct ReaderAction {
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub status: String,
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub failure_code: String,
+}
+
 /// A page of a list. A row that can't be read does not hide the others.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Page {
