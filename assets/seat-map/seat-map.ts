@@ -232,11 +232,25 @@ export class SeatMap {
     const section = this.sectionAt(wx, wy, 22 / pilot.camera.scale);
     if (section < 0) return false;
     this.options.onSection?.(section);
-    // A large section stays too far away to hit a seat: then go to the place that was tapped.
+    // A large section stays too far away to hit a seat: then go to its seat that is nearest to the
+    // place that was tapped, which may be a stage or a hole in its middle.
     const target = pilot.fitted(this.plan.sections[section].box, DIAMETER_SHOWN);
     const readable = pilot.scaleOf(touch ? 15 : 12);
-    pilot.go(target.scale >= readable ? target : pilot.centredOn(wx, wy, readable), true);
+    const seat = this.nearestOf(section, wx, wy);
+    const near = pilot.centredOn(this.plan.x[seat], this.plan.y[seat], readable);
+    pilot.go(target.scale >= readable ? target : near, true);
     return true;
+  }
+
+  /** A section that can be tapped has seats. */
+  private nearestOf(section: number, wx: number, wy: number): number {
+    const { x, y } = this.plan;
+    let [nearest, distance] = [-1, Infinity];
+    for (const seat of this.plan.sections[section].seats) {
+      const squared = (x[seat] - wx) ** 2 + (y[seat] - wy) ** 2;
+      if (squared < distance) [nearest, distance] = [seat, squared];
+    }
+    return nearest;
   }
 
   private sectionAt(wx: number, wy: number, reach: number): number {

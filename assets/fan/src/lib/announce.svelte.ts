@@ -14,6 +14,11 @@ export const announcements = {
   },
 };
 
+/** Nothing of the page that was left is still to be read. */
+export function hush(): void {
+  polite = urgent = '';
+}
+
 export function announce(message: string, isUrgent = false): void {
   flip = !flip;
   const marked = flip ? message : `${message}\u200b`;

@@ -15,8 +15,8 @@ import {
   type Limit,
 } from '../../../protocol/index.ts';
 import { Board, Look, readPlan, type SeatMap } from '../../../seat-map/index.ts';
-import { announce } from '../lib/announce.svelte.ts';
-import { hub, session } from '../lib/hub.svelte.ts';
+import { announce, hush } from '../lib/announce.svelte.ts';
+import { hub, session, time } from '../lib/hub.svelte.ts';
 import { explain, isCode } from '../lib/problems.ts';
 import { t } from '../lib/text.svelte.ts';
 import { HoldClock } from './hold-clock.ts';
@@ -75,7 +75,7 @@ export class EventRoom {
       minutesLeft: (minutes) =>
         announce(t('announce.minutes_left', { count: minutes }), minutes <= 1),
       payTimeOver: () => announce(t('announce.pay_time_over'), true),
-      ended: () => void this.ended(),
+      ended: () => void this.readHold(),
     });
     this.tabs = otherTabs(this.id, () => void this.readHold());
     this.feed = new Feed(this.id, browserPorts(), {
@@ -92,6 +92,7 @@ export class EventRoom {
   }
 
   close(): void {
+    hush();
     this.stop.abort();
     this.feed.stop();
     this.clock.stop();
@@ -141,7 +142,10 @@ export class EventRoom {
   /** One tap on a seat, on the map or in the list. */
   toggle(seat: number): void {
     const look = this.board.look(seat);
-    if (look === Look.picked) return this.pick(this.picked.filter((one) => one !== seat));
+    if (look === Look.picked) {
+      this.pick(this.picked.filter((one) => one !== seat));
+      return announce(t('announce.unpicked', { seat: this.seats.name(seat) }));
+    }
     // One slip of a finger must not give away what others are waiting for.
     if (look === Look.mine) return this.ask({ kind: 'give_back', seat });
     if (look !== Look.available)
@@ -251,8 +255,11 @@ export class EventRoom {
     if (!session.account) return this.holds(null);
     try {
       const { hold, limit } = await hub.myHold(this.id);
+      const before = this.hold;
       this.limit = limit;
       this.holds(hold, limit);
+      // Gone at its time, whoever noticed first: the clock, a frame, another tab.
+      if (before && !hold && time.now >= Date.parse(before.held_until) - 1_000) this.runOut();
     } catch (error) {
       // Not signed in: then there is nothing of ours. No answer: keep what we knew.
       if (isCode(error, 'not_signed_in')) this.holds(null);
@@ -292,9 +299,7 @@ export class EventRoom {
     else this.redrawOwn();
   }
 
-  private async ended(): Promise<void> {
-    await this.readHold();
-    if (this.hold) return;
+  private runOut(): void {
     this.say(t('notice.hold_ended'));
     announce(t('notice.hold_ended'), true);
   }

@@ -1,4 +1,4 @@
-// Names of ticket types and fees: the usual ones are translated, the house's own are shown as they
+// Names of kinds of events, ticket types and fees: the usual ones are translated, the house's own are shown as they
 // are written.
 
 import { t, type Key } from '../lib/text.svelte.ts';
@@ -22,6 +22,31 @@ const FEES: Record<string, Key> = {
   dispatch: 'fee.dispatch',
   delivery: 'fee.dispatch',
 };
+
+const KINDS: Record<string, Key> = {
+  'chamber music': 'kind.chamber_music',
+  classical: 'kind.classical',
+  comedy: 'kind.comedy',
+  concert: 'kind.concert',
+  dance: 'kind.dance',
+  family: 'kind.family',
+  food: 'kind.food',
+  jazz: 'kind.jazz',
+  musical: 'kind.musical',
+  'open air': 'kind.open_air',
+  opera: 'kind.opera',
+  pop: 'kind.pop',
+  racing: 'kind.racing',
+  rock: 'kind.rock',
+  small: 'kind.small',
+  sport: 'kind.sport',
+  theatre: 'kind.theatre',
+};
+
+export function kindName(tag: string): string {
+  const key = KINDS[tag.toLowerCase()];
+  return key ? t(key) : tag;
+}
 
 export function ticketTypeName(type: string): string {
   const key = TICKET_TYPES[type.toLowerCase()];

@@ -9,6 +9,8 @@ export interface Place {
   section: string;
   row: string;
   number: string;
+  /** A place to stand: nobody should look for a chair. */
+  standing?: boolean;
 }
 
 export class Seats {
@@ -51,6 +53,7 @@ export class Seats {
       section: plan.sections[plan.section[seat]]?.name ?? '',
       row: plan.rows[plan.row[seat]]?.label ?? '',
       number: plan.number[seat] ?? '',
+      standing: (plan.flags[seat] & SeatFlag.standing) !== 0,
     };
   }
 
@@ -91,8 +94,9 @@ export class Seats {
 }
 
 /** A blank row name is allowed, and then the word "row" is left out too. */
-export function placeName({ section, row, number }: Place, count = 1): string {
+export function placeName({ section, row, number, standing }: Place, count = 1): string {
   const many = count > 1;
+  if (standing) return t(many ? 'seat.standing_many' : 'seat.standing', { section, number });
   if (!row.trim()) {
     return t(many ? 'seat.without_row_many' : 'seat.without_row', { section, number });
   }
