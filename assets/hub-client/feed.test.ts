@@ -94,7 +94,7 @@ class MadeUpHub {
     const statuses = Uint8Array.from(seats, (seat) => changed.get(seat)!);
     seats.forEach((seat, i) => (this.statuses[seat] = statuses[i]));
     this.frame++;
-    const delta: Delta = { kind: 'delta', ...this.header(), seats, statuses };
+    const delta: Delta = { kind: 'delta', ...this.header(), since: this.frame - 1, seats, statuses };
     this.ring.push(delta);
     if (this.ring.length > RING) this.ring.shift();
     for (const viewer of this.viewers) this.send(viewer, encodeFrame(delta));

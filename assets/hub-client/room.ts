@@ -2,7 +2,7 @@
 //
 // Invariants
 // - `statuses` is the state after frame `frame` of `epoch`, exactly; a frame is applied only if it
-//   is the next one.
+//   is the next one, or spans what lies between.
 // - A room that is not in step keeps what it cannot apply yet, up to a bound, and asks for a snapshot.
 
 import type { Delta, Frame, Resync, Snapshot } from '../protocol/index.ts';
@@ -38,6 +38,7 @@ export class Room {
   take(frame: Frame): Taken {
     switch (frame.kind) {
       case 'delta':
+      case 'span':
         return this.takeDelta(frame);
       case 'resync':
         return this.takeResync(frame);
@@ -59,7 +60,7 @@ export class Room {
     const from = snapshot.frame;
     const kept = this.pending.filter((one) => one.epoch === snapshot.epoch && one.frame > from);
     if (this.target && !reaches(snapshot, kept, this.target)) return false;
-    if (kept.length > 0 && kept[0].frame !== from + 1) return false;
+    if (kept.length > 0 && kept[0].since > from) return false;
     this.statuses = snapshot.statuses.slice();
     this.epoch = snapshot.epoch;
     this.frame = from;
@@ -88,9 +89,9 @@ export class Room {
     }
     if (delta.epoch === this.epoch && delta.frame <= this.frame) return { is: 'stale' };
     if (isLater(this.epoch, delta.epoch)) return { is: 'stale' };
-    if (delta.epoch !== this.epoch || delta.frame !== this.frame + 1) {
+    if (delta.epoch !== this.epoch || delta.since > this.frame) {
       this.inStep = false;
-      this.target = { epoch: delta.epoch, frame: delta.frame - 1 };
+      this.target = { epoch: delta.epoch, frame: delta.since };
       this.pending = [];
       this.keep(delta);
       return { is: 'out_of_step' };
@@ -114,13 +115,13 @@ export class Room {
   private keep(delta: Delta): void {
     const last = this.pending.at(-1);
     if (!last && this.target && this.target.epoch !== delta.epoch) {
-      this.target = { epoch: delta.epoch, frame: delta.frame - 1 };
+      this.target = { epoch: delta.epoch, frame: delta.since };
     }
-    if (last && (last.epoch !== delta.epoch || delta.frame !== last.frame + 1)) {
+    if (last && (last.epoch !== delta.epoch || delta.since > last.frame)) {
       if (last.epoch === delta.epoch && delta.frame <= last.frame) return;
       // Another epoch, or a hole: only what follows without one can be used.
       this.pending = [];
-      this.target = { epoch: delta.epoch, frame: delta.frame - 1 };
+      this.target = { epoch: delta.epoch, frame: delta.since };
     }
     this.pending.push(delta);
     if (this.pending.length > PENDING_MAX) {
@@ -144,6 +145,6 @@ function reaches(
   const last = kept.at(-1);
   return (
     snapshot.frame >= target.frame ||
-    (kept[0]?.frame === snapshot.frame + 1 && last!.frame >= target.frame)
+    (last !== undefined && kept[0].since <= snapshot.frame && last.frame >= target.frame)
   );
 }

@@ -28,6 +28,7 @@ interface Meaning {
   frame?: number;
   seat_count?: number;
   committed_at?: number;
+  since?: number;
   changes?: [number, number][];
   statuses?: number[];
   head?: Meaning;
@@ -49,8 +50,11 @@ function meaningOf(frame: Frame): Meaning {
     seat_count: frame.seatCount,
     committed_at: frame.committedAt,
   };
-  if (frame.kind === 'delta') {
-    return { ...header, changes: [...frame.seats].map((seat, i) => [seat, frame.statuses[i]]) };
+  if ('seats' in frame) {
+    const changes = [...frame.seats].map((seat, i): [number, number] => [seat, frame.statuses[i]]);
+    return frame.kind === 'span'
+      ? { ...header, since: frame.since, changes }
+      : { ...header, changes };
   }
   return frame.kind === 'snapshot' ? { ...header, statuses: [...frame.statuses] } : header;
 }

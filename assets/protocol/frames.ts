@@ -7,8 +7,9 @@
 
 export const FRAME_VERSION = 1;
 export const HEADER_BYTES = 40;
+const SINCE_BYTES = 8;
 
-export const Kind = { delta: 1, resync: 2, snapshot: 3 } as const;
+export const Kind = { delta: 1, resync: 2, snapshot: 3, span: 5 } as const;
 
 export const Status = { available: 0, held: 1, sold: 2, blocked: 3 } as const;
 export type Status = 0 | 1 | 2 | 3;
@@ -24,8 +25,11 @@ export interface Header {
   committedAt: number;
 }
 
+/** A frame's changes; a span has the latest state of each seat that changed in several frames. */
 export interface Delta extends Header {
-  kind: 'delta';
+  kind: 'delta' | 'span';
+  /** It is for whoever stands at this frame, or between it and `frame`. A delta follows on `frame - 1`. */
+  since: number;
   /** Seat numbers, ascending; `statuses` runs beside it. */
   seats: Uint32Array;
   statuses: Uint8Array;
@@ -89,7 +93,19 @@ export function decodeFrame(bytes: ArrayBuffer | Uint8Array): Frame {
   switch (kind) {
     case Kind.delta:
       expectBody(body, count * 4);
-      return { kind: 'delta', ...header, ...decodeChanges(view, count, header.seatCount) };
+      return {
+        kind: 'delta',
+        ...header,
+        since: header.frame - 1,
+        ...decodeChanges(view, HEADER_BYTES, count, header.seatCount),
+      };
+    case Kind.span: {
+      expectBody(body, SINCE_BYTES + count * 4);
+      const since = safeInteger(view, HEADER_BYTES);
+      if (since >= header.frame) throw new FrameError('TooLarge', `a span back from ${since}`);
+      const changes = decodeChanges(view, HEADER_BYTES + SINCE_BYTES, count, header.seatCount);
+      return { kind: 'span', ...header, since, ...changes };
+    }
     case Kind.resync:
       expectBody(body, 0);
       return { kind: 'resync', ...header };
@@ -139,10 +155,11 @@ export function decodeKnown(bytes: ArrayBuffer | Uint8Array): Frame | null {
 }
 
 export function encodeFrame(frame: Frame): Uint8Array<ArrayBuffer> {
-  const count = frame.kind === 'delta' ? frame.seats.length : 0;
+  const count = 'seats' in frame ? frame.seats.length : 0;
+  const changesAt = HEADER_BYTES + (frame.kind === 'span' ? SINCE_BYTES : 0);
   const body =
-    frame.kind === 'delta'
-      ? count * 4
+    'seats' in frame
+      ? changesAt - HEADER_BYTES + count * 4
       : frame.kind === 'snapshot'
         ? Math.ceil(frame.seatCount / 4)
         : 0;
@@ -156,10 +173,11 @@ export function encodeFrame(frame: Frame): Uint8Array<ArrayBuffer> {
   view.setBigUint64(16, BigInt(frame.epoch), true);
   view.setBigUint64(24, BigInt(frame.frame), true);
   view.setBigUint64(32, BigInt(frame.committedAt), true);
-  if (frame.kind === 'delta') {
+  if (frame.kind === 'span') view.setBigUint64(HEADER_BYTES, BigInt(frame.since), true);
+  if ('seats' in frame) {
     for (let i = 0; i < count; i++) {
       const word = ((frame.seats[i] << 2) | frame.statuses[i]) >>> 0;
-      view.setUint32(HEADER_BYTES + i * 4, word, true);
+      view.setUint32(changesAt + i * 4, word, true);
     }
   } else if (frame.kind === 'snapshot') {
     for (let i = 0; i < frame.seatCount; i++) {
@@ -185,11 +203,11 @@ export function encodeFrames(
   return bytes;
 }
 
-function decodeChanges(view: DataView, count: number, seatCount: number) {
+function decodeChanges(view: DataView, start: number, count: number, seatCount: number) {
   const seats = new Uint32Array(count);
   const statuses = new Uint8Array(count);
   for (let i = 0; i < count; i++) {
-    const word = view.getUint32(HEADER_BYTES + i * 4, true);
+    const word = view.getUint32(start + i * 4, true);
     const seat = word >>> 2;
     if (seat >= seatCount) throw new FrameError('SeatOrder', `seat ${seat} of ${seatCount}`);
     if (i > 0 && seat <= seats[i - 1]) throw new FrameError('SeatOrder', 'seats must ascend');

@@ -70,6 +70,7 @@ section!(Push {
     send_timeout_s: u64,
     ping_interval_s: u64,
     send_buffer_bytes: usize,
+    shards: usize,
 });
 section!(Nats { url: String, stream: String, stream_age_s: u64 });
 section!(Auth {

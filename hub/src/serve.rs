@@ -131,7 +131,7 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
     let desks = Desks::new(&config, pool.clone(), boards.clone());
     let stop = CancellationToken::new();
     let feed = Feed::open(&config).await?;
-    let rooms = Rooms::new(config.push.clone(), pool.clone(), stop.clone());
+    let rooms = Rooms::new(config.push.clone(), pool.clone(), stop.clone())?;
     let metrics = Metrics::new(Numbers { pool: pool.clone(), desks: desks.clone(), rooms: rooms.clone() });
     rooms.follow(&feed, on_frame(boards.clone(), metrics.clone()));
     let hub = Hub {
@@ -206,7 +206,7 @@ fn on_frame(boards: Boards, metrics: Metrics) -> OnFrame {
     Arc::new(move |frame| {
         let event_id = frame.head().event_id;
         match frame {
-            Frame::Delta { head, changes } => {
+            Frame::Delta { head, changes } | Frame::Span { head, changes, .. } => {
                 boards.apply(event_id, changes.iter().map(|change| (change.seat_no as i32, change.status)));
                 let lag_ms = chrono::Utc::now().timestamp_millis() - head.committed_at_ms as i64;
                 metrics.frame_lag_seconds.observe(lag_ms.max(0) as f64 / 1000.0); // two machines' clocks differ a little

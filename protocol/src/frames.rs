@@ -27,6 +27,7 @@ const RESYNC: u8 = 2;
 const SNAPSHOT: u8 = 3;
 /// What the hub's own bus carries, see [`crate::keyframe`]: for everybody else it is an unknown kind.
 pub(crate) const KEYFRAME: u8 = 4;
+const SPAN: u8 = 5;
 
 /// A place in an event's frames. Frames of different epochs have nothing to do with each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -80,6 +81,9 @@ pub struct Change {
 pub enum Frame {
     /// Follows frame `at.frame - 1` of the same epoch. Seat numbers ascend.
     Delta { head: Head, changes: Vec<Change> },
+    /// Everything between frame `since` of the same epoch and `at`, for whoever stands at `since` or after it
+    /// and before `at`: the latest state of each seat that changed. Seat numbers ascend; `since < at.frame`.
+    Span { head: Head, since: u64, changes: Vec<Change> },
     /// "Fetch a snapshot": it names the head, and what comes next follows on that.
     Resync { head: Head },
     /// Every seat, as of `at`. An HTTP resource; it never travels over a socket.
@@ -110,27 +114,24 @@ pub enum FrameError {
 impl Frame {
     pub fn head(&self) -> &Head {
         match self {
-            Self::Delta { head, .. } | Self::Resync { head } | Self::Snapshot { head, .. } => head,
+            Self::Delta { head, .. }
+            | Self::Span { head, .. }
+            | Self::Resync { head }
+            | Self::Snapshot { head, .. } => head,
         }
     }
 
     pub fn decode(bytes: &[u8]) -> Result<Self, FrameError> {
         let (kind, count, head, rest) = decode_header(bytes)?;
         match kind {
-            DELTA => {
-                exactly(rest, count * 4)?;
-                let mut changes = Vec::with_capacity(count);
-                let mut next = 0;
-                for word in rest.chunks_exact(4) {
-                    let word = u32_at(word, 0);
-                    let change = Change { seat_no: word >> 2, status: Status::from_bits(word as u8) };
-                    if change.seat_no < next || change.seat_no >= head.seat_count {
-                        return Err(FrameError::SeatOrder);
-                    }
-                    next = change.seat_no + 1;
-                    changes.push(change);
+            DELTA => Ok(Self::Delta { head, changes: decode_changes(count, &head, rest)? }),
+            SPAN => {
+                let (since, rest) = rest.split_at_checked(8).ok_or(FrameError::Short)?;
+                let since = u64_at(since, 0);
+                if since >= head.at.frame {
+                    return Err(FrameError::TooLarge);
                 }
-                Ok(Self::Delta { head, changes })
+                Ok(Self::Span { head, since, changes: decode_changes(count, &head, rest)? })
             }
             RESYNC | SNAPSHOT if count != 0 => Err(FrameError::StrayBits),
             RESYNC => exactly(rest, 0).map(|()| Self::Resync { head }),
@@ -140,13 +141,42 @@ impl Frame {
     }
 }
 
+fn decode_changes(count: usize, head: &Head, bytes: &[u8]) -> Result<Vec<Change>, FrameError> {
+    exactly(bytes, count * 4)?;
+    let mut changes = Vec::with_capacity(count);
+    let mut next = 0;
+    for word in bytes.chunks_exact(4) {
+        let word = u32_at(word, 0);
+        let change = Change { seat_no: word >> 2, status: Status::from_bits(word as u8) };
+        if change.seat_no < next || change.seat_no >= head.seat_count {
+            return Err(FrameError::SeatOrder);
+        }
+        next = change.seat_no + 1;
+        changes.push(change);
+    }
+    Ok(changes)
+}
+
 /// `changes` ascend by seat number, and there are at most 65,535.
 pub fn encode_delta(head: &Head, changes: &[Change]) -> Bytes {
     let mut out = header(DELTA, changes.len(), head, changes.len() * 4);
+    put_changes(&mut out, changes);
+    out.freeze()
+}
+
+/// `since` is below the head's frame; `changes` are as in a delta.
+pub fn encode_span(head: &Head, since: u64, changes: &[Change]) -> Bytes {
+    debug_assert!(since < head.at.frame);
+    let mut out = header(SPAN, changes.len(), head, 8 + changes.len() * 4);
+    out.put_u64_le(since);
+    put_changes(&mut out, changes);
+    out.freeze()
+}
+
+fn put_changes(out: &mut BytesMut, changes: &[Change]) {
     for change in changes {
         out.put_u32_le(change.seat_no << 2 | u32::from(change.status.bits()));
     }
-    out.freeze()
 }
 
 pub fn encode_resync(head: &Head) -> Bytes {
@@ -351,6 +381,12 @@ mod tests {
                     let bytes = encode_delta(&head, &changes);
                     (Frame::Delta { head, changes }, bytes)
                 }),
+                (changes(head.seat_count), any::<prop::sample::Index>()).prop_map(move |(changes, since)| {
+                    let head = Head { at: Position { frame: head.at.frame.max(1), ..head.at }, ..head };
+                    let since = since.index(head.at.frame as usize) as u64;
+                    let bytes = encode_span(&head, since, &changes);
+                    (Frame::Span { head, since, changes }, bytes)
+                }),
                 statuses(head.seat_count).prop_map(move |statuses| {
                     let bytes = encode_snapshot(&head, &statuses);
                     (Frame::Snapshot { head, statuses }, bytes)
@@ -383,6 +419,7 @@ mod tests {
             }
             match Frame::decode(&bytes) {
                 Ok(Frame::Delta { head, changes }) => prop_assert_eq!(&encode_delta(&head, &changes)[..], &bytes),
+                Ok(Frame::Span { head, since, changes }) => prop_assert_eq!(&encode_span(&head, since, &changes)[..], &bytes),
                 Ok(Frame::Resync { head }) => prop_assert_eq!(&encode_resync(&head)[..], &bytes),
                 Ok(Frame::Snapshot { head, statuses }) => prop_assert_eq!(&encode_snapshot(&head, &statuses)[..], &bytes),
                 Err(_) => {}

@@ -53,9 +53,15 @@ impl Track {
 
     /// Applies a delta if it is the next one.
     pub fn apply(&mut self, head: &Head, changes: &[Change]) -> Step {
-        let step = self.place(head.at);
-        if step != Step::Applied {
-            return step;
+        self.apply_since(head, head.at.frame.saturating_sub(1), changes)
+    }
+
+    /// Applies a span if this track stands within it. A delta is one that spans a single frame.
+    pub fn apply_since(&mut self, head: &Head, since: u64, changes: &[Change]) -> Step {
+        match self.place(head.at) {
+            Step::Applied => {}
+            Step::Gap if head.at.epoch == self.at().epoch && since <= self.at().frame => {}
+            step => return step,
         }
         if head.seat_count != self.head.seat_count {
             return Step::Gap; // a plan that grew begins a new epoch, so this is not our track
@@ -84,8 +90,11 @@ struct Waiting {
     /// The position that it has to reach.
     reach: Position,
     /// The frames that came meanwhile.
-    frames: Vec<(Head, Vec<Change>)>,
+    frames: Vec<Kept>,
 }
+
+/// A delta or a span: its head, what it follows on, and its changes.
+type Kept = (Head, u64, Vec<Change>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
@@ -119,24 +128,28 @@ impl Follower {
     /// Takes what a socket or a poll brought, or a snapshot.
     pub fn take(&mut self, frame: Frame) -> Need {
         match frame {
-            Frame::Delta { head, changes } => {
-                if let Some(waiting) = &mut self.waiting {
-                    if waiting.frames.len() < BUFFER_FRAMES_MAX {
-                        waiting.frames.push((head, changes)); // beyond that, what is missing shows as a gap
-                    }
-                    return Need::Snapshot;
-                }
-                match self.track.as_mut().map(|track| track.apply(&head, &changes)) {
-                    Some(Step::Applied | Step::Known) => Need::Nothing,
-                    Some(Step::Gap) | None => self.wait(head.at, vec![(head, changes)]),
-                }
-            }
+            Frame::Delta { head, changes } => self.take_changes((head, head.at.frame.saturating_sub(1), changes)),
+            Frame::Span { head, since, changes } => self.take_changes((head, since, changes)),
             // It has been there already: from another node, or from a snapshot that was newer than this.
             Frame::Resync { head } if self.track.as_ref().is_some_and(|t| t.place(head.at) == Step::Known) => {
                 self.need()
             }
             Frame::Resync { head } => self.wait(head.at, Vec::new()),
             Frame::Snapshot { head, statuses } => self.take_snapshot(head, statuses),
+        }
+    }
+
+    fn take_changes(&mut self, kept: Kept) -> Need {
+        if let Some(waiting) = &mut self.waiting {
+            if waiting.frames.len() < BUFFER_FRAMES_MAX {
+                waiting.frames.push(kept); // beyond that, what is missing shows as a gap
+            }
+            return Need::Snapshot;
+        }
+        let (head, since, changes) = &kept;
+        match self.track.as_mut().map(|track| track.apply_since(head, *since, changes)) {
+            Some(Step::Applied | Step::Known) => Need::Nothing,
+            Some(Step::Gap) | None => self.wait(head.at, vec![kept]),
         }
     }
 
@@ -159,18 +172,14 @@ impl Follower {
         }
         self.track = Some(Track::new(head, statuses));
         // If one of these does not follow, the snapshot is waited for again, and the rest is kept.
-        frames
-            .into_iter()
-            .map(|(head, changes)| self.take(Frame::Delta { head, changes }))
-            .last()
-            .unwrap_or(Need::Nothing)
+        frames.into_iter().map(|kept| self.take_changes(kept)).last().unwrap_or(Need::Nothing)
     }
 
     fn need(&self) -> Need {
         if self.needs_snapshot() { Need::Snapshot } else { Need::Nothing }
     }
 
-    fn wait(&mut self, reach: Position, frames: Vec<(Head, Vec<Change>)>) -> Need {
+    fn wait(&mut self, reach: Position, frames: Vec<Kept>) -> Need {
         self.waiting = Some(Waiting { reach, frames });
         Need::Snapshot
     }
@@ -197,6 +206,20 @@ mod tests {
         }
         assert_eq!(track.apply(&head(6, 11), &changes), Step::Applied);
         assert_eq!((track.at().frame, track.statuses.get(4)), (11, Status::Sold));
+    }
+
+    #[test]
+    fn a_span_is_for_whoever_stands_within_it() {
+        let changes = [Change { seat_no: 4, status: Status::Sold }];
+        for (frame, expected) in
+            [(9, Step::Gap), (10, Step::Applied), (11, Step::Applied), (13, Step::Applied), (14, Step::Known)]
+        {
+            let mut track = Track::new(head(6, frame), Statuses::new(5));
+            assert_eq!(track.apply_since(&head(6, 14), 10, &changes), expected, "at {frame}");
+            assert_eq!(track.at().frame, if expected == Step::Applied { 14 } else { frame });
+        }
+        let mut elsewhere = Track::new(head(4, 11), Statuses::new(5));
+        assert_eq!(elsewhere.apply_since(&head(6, 14), 10, &changes), Step::Gap, "of another epoch");
     }
 
     #[test]

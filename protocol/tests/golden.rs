@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use fullhouse_protocol::{
     frames::{
         Change, Frame, FrameError, HEADER_BYTES, Head, NUMBER_MAX, Position, Statuses, decode_body, encode_body,
-        encode_delta, encode_resync, encode_snapshot,
+        encode_delta, encode_resync, encode_snapshot, encode_span,
     },
     keyframe::{KeyframePart, SeatState},
     seat::Status::{self, Available, Blocked, Held, Sold},
@@ -37,6 +37,7 @@ fn goldens() -> Vec<Golden> {
     let delta = encode_delta(&head(62_000, 17), &changes(&[(0, Held), (1, Sold), (2, Blocked), (61_999, Available)]));
     let next = encode_delta(&head(62_000, 18), &changes(&[(0, Available)]));
     let resync = encode_resync(&head(62_000, 19));
+    let span = encode_span(&head(62_000, 18), 12, &changes(&[(1, Sold), (61_999, Available)]));
     let snapshot = encode_snapshot(
         &head(10, 17),
         &[Available, Held, Sold, Blocked, Available, Available, Held, Held, Sold, Blocked].into_iter().collect(),
@@ -96,6 +97,7 @@ fn goldens() -> Vec<Golden> {
             "800 changes, the most that a frame carries by default",
             &encode_delta(&head(62_000, 20), &full),
         ),
+        decoded("span", "what frames 13 to 18 led to, for whoever stands at 12 to 17", &span),
         decoded("resync", "fetch a snapshot; what comes next follows on this head", &resync),
         decoded("snapshot", "ten seats: the last byte is half used", &snapshot),
         decoded(
@@ -159,6 +161,13 @@ fn goldens() -> Vec<Golden> {
             patched(&delta, 4, &[10, 0, 0, 0]),
             FrameError::SeatOrder,
         ),
+        refused("malformed/short-span", "a span without what it follows on", cut(&span, HEADER_BYTES + 7), FrameError::Short),
+        refused(
+            "malformed/span-of-nothing",
+            "a span that follows on itself",
+            patched(&span, HEADER_BYTES, &[18]),
+            FrameError::TooLarge,
+        ),
         refused("malformed/epoch-too-large", "an epoch of 2^53", patched(&delta, 22, &[0x20, 0]), FrameError::TooLarge),
         refused(
             "malformed/stray-bits",
@@ -201,6 +210,12 @@ fn frame(frame: &Frame) -> Value {
         Frame::Resync { head } => fields("resync", head),
         Frame::Delta { head, changes } => {
             let mut value = fields("delta", head);
+            value["changes"] = changes.iter().map(|c| json!([c.seat_no, c.status.bits()])).collect();
+            value
+        }
+        Frame::Span { head, since, changes } => {
+            let mut value = fields("span", head);
+            value["since"] = (*since).into();
             value["changes"] = changes.iter().map(|c| json!([c.seat_no, c.status.bits()])).collect();
             value
         }

@@ -109,6 +109,7 @@ impl Map {
     async fn take(&mut self, frame: Frame) {
         let step = match &frame {
             Frame::Delta { head, changes } => self.track.apply(head, changes),
+            Frame::Span { head, since, changes } => self.track.apply_since(head, *since, changes),
             Frame::Resync { head } if self.track.at() == head.at => Step::Known,
             Frame::Resync { .. } => Step::Gap,
             Frame::Snapshot { .. } => panic!("a snapshot never travels over a socket"),

@@ -11,7 +11,7 @@ use axum::{
 };
 use bytes::Bytes;
 use fullhouse_protocol::{close, frames::Position};
-use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper::upgrade::OnUpgrade;
 use hyper_util::{rt::TokioIo, server::conn::auto::upgrade};
 use nix::sys::socket::{setsockopt, sockopt::SndBuf};
 use serde::Deserialize;
@@ -26,7 +26,7 @@ use crate::push::{
     Rooms,
     resource::Resource,
     room::Room,
-    viewer::{carry, turn_away},
+    shard::Arrival,
 };
 
 /// A cache may answer with it for so long; frames make up for what is missing.
@@ -137,29 +137,16 @@ pub async fn live(
             None => Err((close::TOO_MANY_SOCKETS, Code::TooManySockets)),
         },
     };
-    let carrier = rooms.clone();
-    match outcome {
-        Ok((cursor, room, place)) => rooms.spawn(async move {
-            match upgraded(upgrade, carrier.config().send_buffer_bytes).await {
-                Some(Socket::Tcp(stream, ahead)) => carry(carrier, room, cursor, stream, ahead).await,
-                Some(Socket::Other(stream)) => carry(carrier, room, cursor, stream, Bytes::new()).await,
-                None => {}
-            }
-            drop(place);
-        }),
-        // A browser does not show its page the status of a refused handshake, but it does show a close code.
-        Err((close, code)) => {
-            let place = rooms.place_to_turn_away().ok_or(code)?;
-            rooms.spawn(async move {
-                match upgraded(upgrade, carrier.config().send_buffer_bytes).await {
-                    Some(Socket::Tcp(stream, ahead)) => turn_away(close, stream, ahead).await,
-                    Some(Socket::Other(stream)) => turn_away(close, stream, Bytes::new()).await,
-                    None => {}
-                }
-                drop(place);
-            });
-        }
-    }
+    // A browser does not show its page the status of a refused handshake, but it does show a close code.
+    let (entry, cursor, place) = match outcome {
+        Ok((cursor, room, place)) => (Ok(room), cursor, place),
+        Err((close, code)) => (Err(close), None, rooms.place_to_turn_away().ok_or(code)?),
+    };
+    let send_buffer_bytes = rooms.config().send_buffer_bytes;
+    rooms.admit(async move {
+        let (stream, read_ahead) = upgraded(upgrade, send_buffer_bytes).await?;
+        Some(Arrival { stream, entry, cursor, read_ahead, place })
+    });
     let headers = [
         (header::CONNECTION, HeaderValue::from_static("upgrade")),
         (header::UPGRADE, HeaderValue::from_static("websocket")),
@@ -181,25 +168,14 @@ fn accept_key(headers: &HeaderMap) -> Option<HeaderValue> {
     HeaderValue::from_str(&derive_accept_key(key.as_bytes())).ok()
 }
 
-enum Socket {
-    /// The connection itself, out of hyper's hands, with what hyper had read ahead.
-    Tcp(TcpStream, Bytes),
-    /// Whatever else the server was given to carry.
-    Other(TokioIo<Upgraded>),
-}
-
-/// Takes the connection once the answer is out. A viewer that stops reading costs the kernel
-/// `send_buffer_bytes` (which it doubles), and no more.
-async fn upgraded(upgrade: OnUpgrade, send_buffer_bytes: usize) -> Option<Socket> {
+/// Takes the connection itself out of hyper's hands once the answer is out, with what hyper had read
+/// ahead. A viewer that stops reading costs the kernel `send_buffer_bytes` (which it doubles), and no more.
+async fn upgraded(upgrade: OnUpgrade, send_buffer_bytes: usize) -> Option<(std::net::TcpStream, Bytes)> {
     let upgraded = tokio::time::timeout(UPGRADE_TIMEOUT, upgrade).await.ok()?.ok()?;
-    let parts = match upgrade::downcast::<TokioIo<TcpStream>>(upgraded) {
-        Ok(parts) => parts,
-        Err(upgraded) => return Some(Socket::Other(TokioIo::new(upgraded))),
-    };
-    // Registered anew, or it would keep the task alive that answered the handshake.
-    let stream = TcpStream::from_std(parts.io.into_inner().into_std().ok()?).ok()?;
+    let parts = upgrade::downcast::<TokioIo<TcpStream>>(upgraded).ok()?; // the server carries nothing else
+    let stream = parts.io.into_inner().into_std().ok()?;
     setsockopt(&stream, SndBuf, &send_buffer_bytes).ok()?;
-    Some(Socket::Tcp(stream, parts.read_buf))
+    Some((stream, parts.read_buf))
 }
 
 #[cfg(test)]

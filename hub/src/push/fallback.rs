@@ -33,7 +33,7 @@ pub(super) async fn open(rooms: &Rooms, event_id: i64) -> sqlx::Result<Option<Ar
         seat_count: read.statuses.seat_count(),
         committed_at_ms: read.now_ms(),
     };
-    let room = Room::new(Track::new(head, read.statuses), Source::Database, &rooms.0.config);
+    let room = Room::new(Track::new(head, read.statuses), Source::Database, &rooms.0.config, rooms.0.doors.clone());
     Ok(Some(rooms.0.rooms.entry(event_id).or_insert_with(|| Arc::new(room)).clone()))
 }
 

@@ -8,7 +8,8 @@ pub mod ring; // the last frames
 pub mod resource; // built and compressed once
 pub mod room; // an event's map, as of its head
 mod fallback; // a room without a feed
-pub mod viewer; // an open map
+mod wire; // a WebSocket, as far as we need it
+pub mod shard; // a thread of open maps
 
 use std::{
     collections::HashMap,
@@ -23,10 +24,13 @@ use fullhouse_protocol::{
     track::{Step, Track},
 };
 use sqlx::PgPool;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::room::{Room, Source};
+use self::{
+    room::{Room, Source},
+    shard::{Arrival, Doors, Numbers, Patience, Place, Places},
+};
 use crate::{
     config,
     feed::{Delivery, Feed, Kind, Message, Subscriber},
@@ -51,25 +55,46 @@ struct Inner {
     config: config::Push,
     pool: PgPool,
     reading: Semaphore,
-    places: Arc<Semaphore>,
-    turned_away: Arc<Semaphore>,
+    places: Arc<Places>,
+    turned_away: Arc<Places>,
+    doors: Doors,
+    numbers: Arc<Numbers>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
 
 impl Rooms {
-    /// No room yet. `stop` makes viewers go elsewhere.
-    pub fn new(config: config::Push, pool: PgPool, stop: CancellationToken) -> Self {
-        Self(Arc::new(Inner {
+    /// No room yet; the shards are there. `stop` makes viewers go elsewhere.
+    pub fn new(config: config::Push, pool: PgPool, stop: CancellationToken) -> anyhow::Result<Self> {
+        let patience = Patience {
+            send: Duration::from_secs(config.send_timeout_s),
+            ping_interval: Duration::from_secs(config.ping_interval_s),
+        };
+        let shards = match config.shards {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            count => count,
+        };
+        let (tasks, numbers) = (TaskTracker::new(), Arc::new(Numbers::default()));
+        let doors = Doors::open(shards, patience, &numbers, &tasks)?;
+        tasks.spawn({
+            let (stop, doors) = (stop.clone(), doors.clone());
+            async move {
+                stop.cancelled().await;
+                doors.drain();
+            }
+        });
+        Ok(Self(Arc::new(Inner {
             rooms: DashMap::new(),
-            places: Arc::new(Semaphore::new(config.sockets_max)),
-            turned_away: Arc::new(Semaphore::new(TURNED_AWAY_AT_ONCE_MAX)),
+            places: Places::new(config.sockets_max),
+            turned_away: Places::new(TURNED_AWAY_AT_ONCE_MAX),
+            doors,
+            numbers,
             reading: Semaphore::new(READS_AT_ONCE_MAX),
-            tasks: TaskTracker::new(),
+            tasks,
             config,
             pool,
             stop,
-        }))
+        })))
     }
 
     /// Begins to follow the feed, and to read the database where it says nothing.
@@ -94,23 +119,33 @@ impl Rooms {
     }
 
     /// A place for one more socket, if there is one.
-    pub fn place(&self) -> Option<OwnedSemaphorePermit> {
-        self.0.places.clone().try_acquire_owned().ok()
+    pub fn place(&self) -> Option<Place> {
+        self.0.places.take()
     }
 
     /// A place for a socket that is only told why it is closed.
-    pub fn place_to_turn_away(&self) -> Option<OwnedSemaphorePermit> {
-        self.0.turned_away.clone().try_acquire_owned().ok()
+    pub fn place_to_turn_away(&self) -> Option<Place> {
+        self.0.turned_away.take()
     }
 
     /// Open maps at present.
     pub fn sockets(&self) -> usize {
-        self.0.config.sockets_max - self.0.places.available_permits()
+        self.0.places.taken()
     }
 
-    /// Runs a socket to its end, which [`Rooms::closed`] waits for.
-    pub fn spawn(&self, socket: impl Future<Output = ()> + Send + 'static) {
-        self.0.tasks.spawn(socket);
+    /// What the shards have done so far.
+    pub fn numbers(&self) -> &Numbers {
+        &self.0.numbers
+    }
+
+    /// Waits for a handshake to end, and lets the viewer in.
+    pub fn admit(&self, arrival: impl Future<Output = Option<Arrival>> + Send + 'static) {
+        let doors = self.0.doors.clone();
+        self.0.tasks.spawn(async move {
+            if let Some(arrival) = arrival.await {
+                doors.enter(arrival);
+            }
+        });
     }
 
     /// Until `stop`, and then until every viewer has been told and has gone.
@@ -180,7 +215,7 @@ impl Follower {
                     let Some(room) = self.rooms.0.rooms.get(&event_id).map(|room| room.clone()) else {
                         return Step::Known; // until its keyframe comes
                     };
-                    let step = room.take_frame(&head, &changes, message.bytes);
+                    let step = room.take_frame(&head, &changes, &message.bytes);
                     if step == Step::Applied {
                         (self.on_frame)(&Frame::Delta { head, changes });
                     }
@@ -197,7 +232,8 @@ impl Follower {
         let is_new = match self.rooms.0.rooms.entry(event_id) {
             dashmap::Entry::Occupied(room) => room.get().take_keyframe(track),
             dashmap::Entry::Vacant(slot) => {
-                slot.insert(Arc::new(Room::new(track, Source::Feed, &self.rooms.0.config)));
+                let inner = &self.rooms.0;
+                slot.insert(Arc::new(Room::new(track, Source::Feed, &inner.config, inner.doors.clone())));
                 true
             }
         };

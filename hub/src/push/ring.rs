@@ -1,5 +1,7 @@
 //! The last encoded frames of a room: what viewers are written from, and what pollers get.
 //!
+//! They are kept as a socket carries them, so that the same bytes go to every viewer.
+//!
 //! Invariants
 //! - The frames are consecutive, of one epoch, and end at the room's head.
 //! - It is bounded by number and by age.

@@ -25,7 +25,7 @@ struct Node {
 impl Node {
     fn new(ring_frames_max: usize) -> Self {
         let pool = PgPool::connect_lazy("postgres://nowhere").unwrap();
-        let rooms = Rooms::new(config(ring_frames_max), pool, CancellationToken::new());
+        let rooms = Rooms::new(config(ring_frames_max), pool, CancellationToken::new()).unwrap();
         let on_frame: OnFrame = Arc::new(|_| {});
         Self { follower: Follower { rooms, assemblies: HashMap::new(), on_frame }, arriving: VecDeque::new() }
     }
@@ -99,11 +99,10 @@ struct Viewer {
 impl Viewer {
     fn read(&mut self, nodes: &[Node]) {
         let Some(room) = self.node.and_then(|node| nodes[node].room()) else { return };
-        if let Next::Frames(frames) = room.next(&mut self.cursor) {
-            for frame in frames {
-                self.client.take(Frame::decode(&frame).unwrap());
-                self.check();
-            }
+        while let Next::Message { bytes, at } = room.next(self.cursor) {
+            self.cursor = Some(at);
+            self.client.take(Frame::decode(wire::content(&bytes)).unwrap());
+            self.check();
         }
     }
 

@@ -17,39 +17,72 @@ pub(in crate::push) fn track(epoch: u64, frame: u64, statuses: &[Status]) -> Tra
 }
 
 fn room(ring_frames_max: usize) -> Room {
-    Room::new(track(10, 0, &[Available; 4]), Source::Feed, &config(ring_frames_max))
+    Room::new(track(10, 0, &[Available; 4]), Source::Feed, &config(ring_frames_max), Doors::default())
 }
 
 fn publish(room: &Room, epoch: u64, frame: u64, seat_no: u32, status: Status) -> Step {
     let head = Head { at: Position { epoch, frame }, ..room.track().head };
     let changes = [Change { seat_no, status }];
-    room.take_frame(&head, &changes, encode_delta(&head, &changes))
+    room.take_frame(&head, &changes, &encode_delta(&head, &changes))
 }
 
 fn at(epoch: u64, frame: u64) -> Option<Position> {
     Some(Position { epoch, frame })
 }
 
-/// The numbers of the frames that a viewer is given, and whether the first of them is a resync.
-fn given(room: &Room, cursor: &mut Option<Position>) -> (bool, Vec<u64>) {
-    let Next::Frames(frames) = room.next(cursor) else { return (false, Vec::new()) };
-    let frames: Vec<Frame> = frames.iter().map(|bytes| Frame::decode(bytes).unwrap()).collect();
-    let resync = matches!(frames[0], Frame::Resync { .. });
-    (resync, frames.iter().map(|frame| frame.head().at.frame).collect())
+/// The messages that a viewer is given until there is no more.
+fn given(room: &Room, mut cursor: Option<Position>) -> Vec<Frame> {
+    let mut frames = Vec::new();
+    while let Next::Message { bytes, at } = room.next(cursor) {
+        frames.push(Frame::decode(wire::content(&bytes)).unwrap());
+        assert_eq!(frames.last().unwrap().head().at, at);
+        cursor = Some(at);
+    }
+    frames
+}
+
+/// As letters and numbers: a delta, a span and what it follows on, a resync.
+fn told(room: &Room, cursor: Option<Position>) -> Vec<String> {
+    let short = |frame: &Frame| match frame {
+        Frame::Delta { head, .. } => format!("d{}", head.at.frame),
+        Frame::Span { head, since, .. } => format!("s{since}-{}", head.at.frame),
+        Frame::Resync { head } => format!("r{}", head.at.frame),
+        Frame::Snapshot { .. } => panic!("never over a socket"),
+    };
+    given(room, cursor).iter().map(short).collect()
 }
 
 #[test]
 fn a_viewer_resumes_where_it_left_off() {
     let room = room(10);
-    for frame in 1..=3 {
-        assert_eq!(publish(&room, 10, frame, 0, Held), Step::Applied);
+    for (frame, status) in [(1, Held), (2, Sold), (3, Available)] {
+        assert_eq!(publish(&room, 10, frame, 0, status), Step::Applied);
     }
-    let mut cursor = at(10, 1);
-    assert_eq!(given(&room, &mut cursor), (false, vec![2, 3]));
-    assert_eq!(cursor, at(10, 3));
-    assert_eq!(room.next(&mut cursor), Next::Nothing);
-    assert_eq!(given(&room, &mut at(10, 0)), (false, vec![1, 2, 3]));
-    assert_eq!(given(&room, &mut None), (true, vec![3]), "whoever names nothing is told the head");
+    assert_eq!(told(&room, at(10, 3)), [""; 0]);
+    assert_eq!(told(&room, at(10, 2)), ["d3"]);
+    assert_eq!(told(&room, at(10, 0)), ["s0-3"], "everything since in one");
+    let Frame::Span { changes, .. } = &given(&room, at(10, 0))[0] else { panic!() };
+    assert_eq!(changes[..], [Change { seat_no: 0, status: Available }], "the latest state of each seat");
+    assert_eq!(told(&room, None), ["r3"], "whoever names nothing is told the head");
+}
+
+#[test]
+fn what_is_put_together_is_no_larger_than_a_frame_may_be() {
+    let room = Room::new(
+        track(10, 0, &[Available; 900]),
+        Source::Feed,
+        &config::Push { frame_changes_max: 500, ..config(100) },
+        Doors::default(),
+    );
+    for frame in 1..=5 {
+        let head = Head { at: Position { epoch: 10, frame }, committed_at_ms: 100 - frame, ..room.track().head };
+        let changes: Vec<Change> =
+            (0..200).map(|n| Change { seat_no: n + 100 * frame as u32, status: Held }).collect();
+        room.take_frame(&head, &changes, &encode_delta(&head, &changes));
+    }
+    assert_eq!(told(&room, at(10, 0)), ["s0-4", "d5"]);
+    assert_eq!(told(&room, at(10, 0)), ["s0-4", "d5"], "and from memory");
+    assert_eq!(given(&room, at(10, 0))[0].head().committed_at_ms, 96, "of its oldest change");
 }
 
 #[test]
@@ -58,19 +91,17 @@ fn a_viewer_that_falls_off_the_ring_is_told_to_resync() {
     for frame in 1..=5 {
         publish(&room, 10, frame, 0, Held);
     }
-    let mut cursor = at(10, 2);
-    assert_eq!(given(&room, &mut cursor), (true, vec![5]));
-    assert_eq!((cursor, room.next(&mut cursor)), (at(10, 5), Next::Nothing));
-    assert_eq!(given(&room, &mut at(10, 3)), (false, vec![4, 5]));
-    assert_eq!(given(&room, &mut at(8, 5)), (true, vec![5]), "another epoch");
-    assert_eq!(given(&room, &mut at(11, 5)), (true, vec![5]), "of a room that had no feed");
+    assert_eq!(told(&room, at(10, 2)), ["r5"]);
+    assert_eq!(told(&room, at(10, 3)), ["s3-5"]);
+    assert_eq!(told(&room, at(8, 5)), ["r5"], "another epoch");
+    assert_eq!(told(&room, at(11, 5)), ["r5"], "of a room that had no feed");
 }
 
 #[test]
 fn a_viewer_from_a_node_that_is_ahead_is_not_taken_back() {
     let room = room(10);
-    for mut cursor in [at(10, 1), at(12, 0)] {
-        assert_eq!((room.next(&mut cursor), cursor.is_some()), (Next::Ahead, true));
+    for cursor in [at(10, 1), at(12, 0)] {
+        assert_eq!(room.next(cursor), Next::Ahead);
     }
 }
 
@@ -93,18 +124,17 @@ fn a_keyframe_moves_a_room_only_forward() {
     assert!(!room.take_keyframe(track(10, 1, &[Held, Available, Available, Available])), "read again from the stream");
     assert!(!room.take_keyframe(track(10, 2, &[Sold, Available, Available, Available])));
     assert!(!room.take_keyframe(track(8, 9, &[Held; 4])));
-    assert_eq!(given(&room, &mut at(10, 0)), (false, vec![1, 2]), "and the ring is as it was");
+    assert_eq!(told(&room, at(10, 0)), ["s0-2"], "and the ring is as it was");
 
     assert!(room.take_keyframe(track(10, 3, &[Sold; 4])), "too large for frames: in their row, as a resync");
-    let Next::Frames(frames) = room.next(&mut at(10, 1)) else { panic!() };
-    assert!(matches!(Frame::decode(&frames[0]), Ok(Frame::Delta { .. })));
-    assert!(matches!(Frame::decode(&frames[1]), Ok(Frame::Resync { head }) if head.at.frame == 3));
+    assert_eq!(told(&room, at(10, 0)), ["s0-2", "r3"]);
+    assert_eq!(told(&room, at(10, 1)), ["d2", "r3"]);
 
     assert!(room.take_keyframe(track(10, 7, &[Held; 4])), "what was missed is made up for");
-    assert_eq!(given(&room, &mut at(10, 3)), (true, vec![7]));
+    assert_eq!(told(&room, at(10, 3)), ["r7"]);
     assert!(room.take_keyframe(track(10, 7, &[Sold; 4])), "the same number and another map: the keyframe is right");
     assert!(room.take_keyframe(track(12, 0, &[Available; 5])), "a new epoch, and the plan has grown");
-    assert_eq!((given(&room, &mut at(10, 7)), room.track().head.seat_count), ((true, vec![0]), 5));
+    assert_eq!((told(&room, at(10, 7)), room.track().head.seat_count), (vec!["r0".to_owned()], 5));
 }
 
 #[test]
@@ -119,16 +149,16 @@ fn a_stream_that_started_anew_is_believed() {
 
 #[test]
 fn a_room_without_a_feed_numbers_its_own_frames_until_it_has_one() {
-    let room = Room::new(track(11, 0, &[Available; 4]), Source::Database, &config(10));
+    let room = Room::new(track(11, 0, &[Available; 4]), Source::Database, &config(10), Doors::default());
     assert_eq!(room.take_rows(track(0, 0, &[Available; 4]).statuses, 5), None);
     assert!(room.take_rows(track(0, 0, &[Held, Sold, Available, Available]).statuses, 6).is_some());
     assert_eq!(publish(&room, 10, 1, 0, Sold), Step::Known, "a frame without its keyframe");
-    assert_eq!(given(&room, &mut at(11, 0)), (false, vec![1]));
+    assert_eq!(told(&room, at(11, 0)), ["d1"]);
     room.take_rows(track(0, 0, &[Available; 6]).statuses, 7);
-    assert_eq!((room.at(), given(&room, &mut at(11, 1))), (Position { epoch: 13, frame: 0 }, (true, vec![0])));
+    assert_eq!((room.at(), told(&room, at(11, 1))), (Position { epoch: 13, frame: 0 }, vec!["r0".to_owned()]));
     assert!(room.take_keyframe(track(10, 4, &[Sold; 6])), "the feed's epoch, though its number is lower");
     assert_eq!(room.take_rows(track(0, 0, &[Held; 6]).statuses, 8), None);
-    assert_eq!(given(&room, &mut at(13, 0)), (true, vec![4]));
+    assert_eq!(told(&room, at(13, 0)), ["r4"]);
 }
 
 #[test]
