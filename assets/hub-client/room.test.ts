@@ -16,6 +16,7 @@ const delta = (epoch: number, frame: number) =>
   ({
     kind: 'delta',
     ...head(epoch, frame),
+    since: frame - 1,
     seats: Uint32Array.of(1),
     statuses: Uint8Array.of(2),
   }) as const;
@@ -44,5 +45,33 @@ describe("a room and the relay's epochs", () => {
     expect(room.take(resync(5, 1))).toEqual({ is: 'out_of_step' });
     expect(room.adopt(snapshot(7, 9))).toBe(false);
     expect(room.adopt(snapshot(5, 1))).toBe(true);
+  });
+});
+
+describe('a span', () => {
+  const span = (since: number, frame: number) =>
+    ({ ...delta(4, frame), kind: 'span', since }) as const;
+
+  it('is for whoever stands within it', () => {
+    for (const [at, is] of [
+      [9, 'out_of_step'],
+      [10, 'applied'],
+      [13, 'applied'],
+      [14, 'stale'],
+    ] as const) {
+      const room = new Room();
+      room.adopt(snapshot(4, at));
+      expect(room.take(span(10, 14)).is).toBe(is);
+      expect(room.frame).toBe(is === 'applied' ? 14 : at);
+    }
+  });
+
+  it('bridges to a snapshot that reaches into it', () => {
+    const room = new Room();
+    room.adopt(snapshot(4, 5));
+    room.take(span(10, 14));
+    expect(room.adopt(snapshot(4, 9))).toBe(false);
+    expect(room.adopt(snapshot(4, 12))).toBe(true);
+    expect([room.frame, room.synced]).toEqual([14, true]);
   });
 });

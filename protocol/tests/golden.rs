@@ -161,7 +161,12 @@ fn goldens() -> Vec<Golden> {
             patched(&delta, 4, &[10, 0, 0, 0]),
             FrameError::SeatOrder,
         ),
-        refused("malformed/short-span", "a span without what it follows on", cut(&span, HEADER_BYTES + 7), FrameError::Short),
+        refused(
+            "malformed/short-span",
+            "a span without what it follows on",
+            cut(&span, HEADER_BYTES + 7),
+            FrameError::Short,
+        ),
         refused(
             "malformed/span-of-nothing",
             "a span that follows on itself",

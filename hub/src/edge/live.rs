@@ -22,12 +22,7 @@ use super::{
     extract::{PathId, takes_gzip},
     problem::{Code, Problem},
 };
-use crate::push::{
-    Rooms,
-    resource::Resource,
-    room::Room,
-    shard::Arrival,
-};
+use crate::push::{Rooms, resource::Resource, room::Room, shard::Arrival};
 
 /// A cache may answer with it for so long; frames make up for what is missing.
 const FRESH: HeaderValue = HeaderValue::from_static("public, max-age=1");

@@ -79,7 +79,10 @@ pub enum Next {
     /// The viewer comes from a node that is ahead of this one; going back to ours would take seats back in time.
     Ahead,
     /// A message as a socket carries it, and where the viewer stands after it.
-    Message { bytes: Bytes, at: Position },
+    Message {
+        bytes: Bytes,
+        at: Position,
+    },
 }
 
 /// What was put together since the head moved last, by the frame that it follows on.

@@ -32,11 +32,11 @@ use nix::{
     sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout},
 };
 
+use self::{door::Door, memo::Memo, numbers::Tally};
 pub use self::{
     door::{Arrival, Doors, Place, Places},
     numbers::Numbers,
 };
-use self::{door::Door, memo::Memo, numbers::Tally};
 use super::{
     room::{Next, Room, Watch},
     wire::{self, Input},
@@ -549,7 +549,9 @@ impl Shard {
             .waiting
             .iter()
             .filter_map(|(slot, state)| match state {
-                Waiting::Lags { since, .. } => (now.duration_since(*since) >= self.patience.send).then_some((*slot, true)),
+                Waiting::Lags { since, .. } => {
+                    (now.duration_since(*since) >= self.patience.send).then_some((*slot, true))
+                }
                 Waiting::Ahead { until } => (now >= *until).then_some((*slot, true)),
                 Waiting::Parts { until, .. } => (now >= *until).then_some((*slot, false)),
             })
@@ -557,7 +559,8 @@ impl Shard {
         for (slot, is_told) in over {
             if is_told { self.part(slot, close::TOO_SLOW, now) } else { self.remove(slot) }
         }
-        self.ping_share += self.viewers.len() as f64 * since_last.as_secs_f64() / self.patience.ping_interval.as_secs_f64();
+        self.ping_share +=
+            self.viewers.len() as f64 * since_last.as_secs_f64() / self.patience.ping_interval.as_secs_f64();
         while self.ping_share >= 1.0 {
             self.ping_share -= 1.0;
             self.ping_next = if self.ping_next + 1 < self.viewers.len() { self.ping_next + 1 } else { 0 };

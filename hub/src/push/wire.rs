@@ -193,15 +193,15 @@ mod tests {
     #[test]
     fn what_may_not_be_said_is_refused_from_its_first_bytes() {
         for first_bytes in [
-            &[0x82, 0x81][..],             // binary
-            &[0x01, 0x81],                 // the first of several pieces
-            &[0x80, 0x81],                 // a further piece
-            &[0x89, 0x01],                 // not masked
-            &[0xc9, 0x81],                 // reserved bits
-            &[0x89, 0xfe],                 // a ping that is larger than pings may be
-            &[0x81, 0xff],                 // a text of more than 64 KiB
-            &[0x81, 0xfe, 0x04, 0x01],     // and one of 1025 bytes
-            &[0x88, 0x81, 0, 0, 0, 0, 3],  // half a close code
+            &[0x82, 0x81][..],               // binary
+            &[0x01, 0x81],                   // the first of several pieces
+            &[0x80, 0x81],                   // a further piece
+            &[0x89, 0x01],                   // not masked
+            &[0xc9, 0x81],                   // reserved bits
+            &[0x89, 0xfe],                   // a ping that is larger than pings may be
+            &[0x81, 0xff],                   // a text of more than 64 KiB
+            &[0x81, 0xfe, 0x04, 0x01],       // and one of 1025 bytes
+            &[0x88, 0x81, 0, 0, 0, 0, 3],    // half a close code
             &[0x81, 0x81, 0, 0, 0, 0, 0xff], // text that is none
         ] {
             assert_eq!(read(&mut first_bytes.to_vec()), Err(Refused), "{first_bytes:x?}");

@@ -76,8 +76,7 @@ fn what_is_put_together_is_no_larger_than_a_frame_may_be() {
     );
     for frame in 1..=5 {
         let head = Head { at: Position { epoch: 10, frame }, committed_at_ms: 100 - frame, ..room.track().head };
-        let changes: Vec<Change> =
-            (0..200).map(|n| Change { seat_no: n + 100 * frame as u32, status: Held }).collect();
+        let changes: Vec<Change> = (0..200).map(|n| Change { seat_no: n + 100 * frame as u32, status: Held }).collect();
         room.take_frame(&head, &changes, &encode_delta(&head, &changes));
     }
     assert_eq!(told(&room, at(10, 0)), ["s0-4", "d5"]);

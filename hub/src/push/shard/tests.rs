@@ -238,7 +238,10 @@ fn nobody_is_missed_when_others_leave_in_the_middle_of_a_round() {
     node.settle();
     for client in &mut clients {
         assert!(matches!(client.read(), Ok(Message::Binary(_))));
-        assert!(matches!(client.read(), Err(Error::Io(error)) if error.kind() == ErrorKind::WouldBlock), "and only once");
+        assert!(
+            matches!(client.read(), Err(Error::Io(error)) if error.kind() == ErrorKind::WouldBlock),
+            "and only once"
+        );
     }
     assert_eq!(node.places.taken(), clients.len());
     drop(clients);

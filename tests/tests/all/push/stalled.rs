@@ -109,10 +109,7 @@ async fn readers_that_stop_cost_nothing_but_their_buffers() {
     let database = Database::new().await;
     let event = Stage { hall: Hall { rows: 20, seats_a_row: SEATS / 20 }, ..Stage::default() }.open(&database).await;
     let patience = PATIENCE_S.to_string();
-    let more = [
-        ("FULLHOUSE__PUSH__SEND_TIMEOUT_S", patience.as_str()),
-        ("FULLHOUSE__RELAY__TICK_MS", "10"),
-    ];
+    let more = [("FULLHOUSE__PUSH__SEND_TIMEOUT_S", patience.as_str()), ("FULLHOUSE__RELAY__TICK_MS", "10")];
     let hub = Binary::serve(&database.config().await, &more).await;
     let http = reqwest::Client::new();
     let mut map = Map::open(hub.url(), event).await;
