@@ -203,12 +203,13 @@ fn merge(base: &mut toml::Table, over: toml::Table) {
 
 /// Where nothing at all makes sense. Everywhere else it would be a hub that never ticks, waits for
 /// nothing, or takes nobody.
-const MAY_BE_ZERO: [&str; 5] = [
+const MAY_BE_ZERO: [&str; 6] = [
     "auth.password_length_min",
     "auth.password_queue_max",
     "auth.session_cache_max",
     "auth.session_cache_s",
     "payment.pay_margin_s",
+    "push.shards",
 ];
 
 /// The first setting that is 0 and may not be.
