@@ -1,12 +1,29 @@
-//! Currencies: how many digits their smallest unit has, and amounts as people write them.
+//! Currencies of ISO 4217: their codes, how many digits stand behind the point, and amounts as people write them.
+//!
+//! Money is a whole number of minor units everywhere; what a provider wants instead is the provider's business.
 
-/// Digits after the point, by ISO 4217.
-pub fn exponent(currency: &str) -> u32 {
-    match currency {
+/// Whether somebody can be charged in it: what countries use, without funds, metals and test codes.
+pub fn is_known(code: &str) -> bool {
+    CODES.binary_search(&code).is_ok()
+}
+
+/// Digits after the point (JPY none, EUR two, KWD three).
+pub fn exponent(code: &str) -> u32 {
+    match code {
         "BIF" | "CLP" | "DJF" | "GNF" | "ISK" | "JPY" | "KMF" | "KRW" | "PYG" | "RWF" | "UGX" | "VND" | "VUV"
         | "XAF" | "XOF" | "XPF" => 0,
         "BHD" | "IQD" | "JOD" | "KWD" | "LYD" | "OMR" | "TND" => 3,
         _ => 2,
+    }
+}
+
+/// The smallest amount that can be charged, in minor units: cards say three digits with a 0 at the end, and
+/// there are no coins of a hundredth forint or Taiwan dollar, nor payouts.
+pub fn step(code: &str) -> i64 {
+    match code {
+        "HUF" | "TWD" => 100,
+        c if exponent(c) == 3 => 10,
+        _ => 1,
     }
 }
 
@@ -28,9 +45,34 @@ pub fn amount(currency: &str, minor: i64) -> String {
     format!("{currency}\u{a0}{sign}{grouped}{part}")
 }
 
+#[rustfmt::skip]
+const CODES: &[&str] = &[
+    "AED", "AFN", "ALL", "AMD", "ANG", "AOA", "ARS", "AUD", "AWG", "AZN", "BAM", "BBD", "BDT", "BGN", "BHD", "BIF",
+    "BMD", "BND", "BOB", "BRL", "BSD", "BTN", "BWP", "BYN", "BZD", "CAD", "CDF", "CHF", "CLP", "CNY", "COP", "CRC",
+    "CUP", "CVE", "CZK", "DJF", "DKK", "DOP", "DZD", "EGP", "ERN", "ETB", "EUR", "FJD", "FKP", "GBP", "GEL", "GHS",
+    "GIP", "GMD", "GNF", "GTQ", "GYD", "HKD", "HNL", "HTG", "HUF", "IDR", "ILS", "INR", "IQD", "IRR", "ISK", "JMD",
+    "JOD", "JPY", "KES", "KGS", "KHR", "KMF", "KPW", "KRW", "KWD", "KYD", "KZT", "LAK", "LBP", "LKR", "LRD", "LSL",
+    "LYD", "MAD", "MDL", "MGA", "MKD", "MMK", "MNT", "MOP", "MRU", "MUR", "MVR", "MWK", "MXN", "MYR", "MZN", "NAD",
+    "NGN", "NIO", "NOK", "NPR", "NZD", "OMR", "PAB", "PEN", "PGK", "PHP", "PKR", "PLN", "PYG", "QAR", "RON", "RSD",
+    "RUB", "RWF", "SAR", "SBD", "SCR", "SDG", "SEK", "SGD", "SHP", "SLE", "SOS", "SRD", "SSP", "STN", "SVC", "SYP",
+    "SZL", "THB", "TJS", "TMT", "TND", "TOP", "TRY", "TTD", "TWD", "TZS", "UAH", "UGX", "USD", "UYU", "UZS", "VED",
+    "VES", "VND", "VUV", "WST", "XAF", "XCD", "XOF", "XPF", "YER", "ZAR", "ZMW", "ZWG",
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn codes_are_sorted_and_those_of_no_country_are_not_among_them() {
+        assert!(CODES.is_sorted());
+        assert!(is_known("EUR") && is_known("JPY") && is_known("ISK"));
+        for code in ["XXX", "XAU", "XTS", "eur", "EURO", ""] {
+            assert!(!is_known(code), "{code}");
+        }
+        assert_eq!((exponent("JPY"), exponent("USD"), exponent("KWD")), (0, 2, 3));
+        assert_eq!((step("EUR"), step("KWD"), step("TWD")), (1, 10, 100));
+    }
 
     #[test]
     fn amounts_have_the_digits_of_their_currency() {

@@ -14,7 +14,7 @@ pub mod config; // every setting, its default and its unit
 pub mod telemetry; // logs
 pub mod metrics; // numbers
 pub mod clock; // the database's clock, and local time
-pub mod currency; // the smallest units of money, and amounts as people write them
+pub mod currency; // codes, digits, steps, and amounts as people write them
 pub mod words; // what buyers read on paper and in their mail
 pub mod db; // connections, the event's lock, writes that nobody can abort
 pub mod feed; // how frames travel: in the process, or over NATS

@@ -4,7 +4,7 @@ use chrono::{Days, NaiveDate};
 use serde::Deserialize;
 
 use super::EventError;
-use crate::catalog::import::is_slug;
+use crate::{catalog::import::is_slug, currency};
 
 /// As it stands in a TOML or JSON file; see `assets/plans/events` for examples.
 #[derive(Debug, Clone, Deserialize)]
@@ -151,8 +151,14 @@ pub(super) fn plain_faults(spec: &EventSpec) -> Vec<String> {
     check(spec.description.chars().count() <= 10_000, "description: at most 10,000 characters are taken");
     check(spec.tags.len() <= 20, "tags: at most 20 are taken");
     check(
-        spec.currency.len() == 3 && spec.currency.bytes().all(|b| b.is_ascii_uppercase()),
-        "currency: three capital letters are needed, such as EUR",
+        currency::is_known(&spec.currency),
+        "currency: three capital letters of one that people pay with are needed, such as EUR",
+    );
+    let step = currency::step(&spec.currency);
+    let amounts = spec.levels.iter().flat_map(|l| l.prices.iter().map(|p| p.amount_minor));
+    check(
+        amounts.chain(spec.fees.iter().map(|f| f.amount_minor)).all(|amount| amount % step == 0),
+        "levels, fees: this currency is charged in larger steps (KWD in tens, HUF in hundreds of its minor unit)",
     );
     check((1..=50).contains(&spec.seat_limit), "seat_limit: from 1 to 50");
     check((1..=spec.seat_limit.max(1)).contains(&spec.seats_min), "seats_min: from 1 to seat_limit");

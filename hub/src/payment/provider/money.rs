@@ -5,6 +5,7 @@
 //! somebody has looked at a real account: a price that is wrong a hundredfold can't be taken back.
 
 pub use crate::currency::exponent;
+use crate::currency::is_known;
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum MoneyError {
@@ -21,7 +22,7 @@ pub enum MoneyError {
 /// How many of the provider's units one of our minor units is.
 fn scale(currency: &str) -> Result<i64, MoneyError> {
     match currency {
-        c if c.len() != 3 || !c.bytes().all(|b| b.is_ascii_uppercase()) => Err(MoneyError::NotACurrency(c.to_owned())),
+        c if !is_known(c) => Err(MoneyError::NotACurrency(c.to_owned())),
         "ISK" => Ok(100), // sent as if it had hundredths, which must be 00
         "UGX" => Err(MoneyError::UnitUnclear("UGX")),
         "MGA" => Err(MoneyError::UnitUnclear("MGA")), // ISO 4217 has fifths, the provider none
@@ -29,13 +30,19 @@ fn scale(currency: &str) -> Result<i64, MoneyError> {
     }
 }
 
+/// The smallest amount that can be charged or given back. An error: it can't be sold in.
+pub fn step(currency: &str) -> Result<i64, MoneyError> {
+    scale(currency)?;
+    Ok(crate::currency::step(currency))
+}
+
 /// Our minor units of `currency` (upper case) as the provider wants them.
 pub fn to_provider(currency: &str, minor: i64) -> Result<i64, MoneyError> {
     if minor < 0 {
         return Err(MoneyError::OutOfRange(minor));
     }
-    if exponent(currency) == 3 && minor % 10 != 0 {
-        return Err(MoneyError::NotRepresentable(currency.to_owned(), minor)); // the last digit must be 0
+    if minor % step(currency)? != 0 {
+        return Err(MoneyError::NotRepresentable(currency.to_owned(), minor));
     }
     minor.checked_mul(scale(currency)?).ok_or(MoneyError::OutOfRange(minor))
 }
@@ -63,12 +70,16 @@ mod tests {
         assert_eq!(to_provider("KWD", 12_340), Ok(12_340));
         assert_eq!(to_provider("ISK", 5), Ok(500));
         assert_eq!(from_provider("ISK", 500), Ok(5));
-        assert_eq!((exponent("JPY"), exponent("USD"), exponent("KWD")), (0, 2, 3));
+        assert_eq!(to_provider("HUF", 450_000), Ok(450_000));
+        assert_eq!((step("EUR"), step("KWD"), step("TWD")), (Ok(1), Ok(10), Ok(100)));
     }
 
     #[test]
     fn what_cannot_be_said_exactly_is_refused() {
         assert!(matches!(to_provider("KWD", 12_345), Err(MoneyError::NotRepresentable(..))));
+        assert!(matches!(to_provider("HUF", 450_050), Err(MoneyError::NotRepresentable(..))));
+        assert!(matches!(to_provider("MGA", 500), Err(MoneyError::UnitUnclear("MGA"))));
+        assert!(matches!(to_provider("XXX", 500), Err(MoneyError::NotACurrency(_))));
         assert!(matches!(from_provider("ISK", 501), Err(MoneyError::NotRepresentable(..))));
         assert!(matches!(to_provider("UGX", 5), Err(MoneyError::UnitUnclear("UGX"))));
         assert!(matches!(to_provider("eur", 5), Err(MoneyError::NotACurrency(_))));
@@ -78,7 +89,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn there_and_back_changes_nothing(minor in 0i64..99_999_999, currency in "EUR|JPY|KRW|ISK|GBP|HUF") {
+        fn there_and_back_changes_nothing(minor in 0i64..99_999_999, currency in "EUR|JPY|KRW|ISK|GBP|CLP") {
             let there = to_provider(&currency, minor).unwrap();
             assert_eq!(from_provider(&currency, there), Ok(minor));
         }
