@@ -182,7 +182,7 @@ export interface Attempt {
   seats_until: string | null;
 }
 
-export type CancelReason = 'time_over' | 'buyer' | 'replaced' | 'not_paid';
+export type CancelReason = 'time_over' | 'buyer' | 'replaced' | 'not_paid' | 'refunded' | 'called_off';
 
 export interface Order {
   id: string;

@@ -12,5 +12,7 @@ pub mod events; // what is on, in JSON
 pub mod holds; // holding seats: what a client asks for, and what it is told
 pub mod orders; // orders, attempts to pay, tickets, in JSON
 pub mod tickets; // tickets as doors, tills and printers see them
+pub mod money; // what staff see and do about money
+pub mod staff; // orders as staff see them
 pub mod box_office; // what a terminal asks of a hub
 pub mod account; // who signs up, in and out

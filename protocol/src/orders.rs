@@ -29,6 +29,10 @@ pub enum CancelReason {
     Replaced,
     /// The money could not be taken, and was not paid again in time.
     NotPaid,
+    /// All of its seats were given back.
+    Refunded,
+    /// The event does not take place.
+    CalledOff,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -1,0 +1,92 @@
+//! Orders as staff see them: looked up, with their log; exchanged, noted, reissued.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::{money::GivenBack, orders::Order};
+
+/// An order that was looked up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct OrderFound {
+    pub order_id: Uuid,
+    pub code: String,
+    pub event_id: i64,
+    pub event_name: String,
+    pub state: String,
+    pub total_minor: i64,
+    pub currency: String,
+    /// `web`, `counter` or `kiosk`.
+    pub channel: String,
+    /// None: somebody at a counter.
+    pub buyer_name: Option<String>,
+    pub buyer_email: Option<String>,
+    pub created_at: DateTime<Utc>,
+    pub seats: Vec<i32>,
+}
+
+/// `GET /api/staff/orders?q=`: the latest first, 50 at most.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct OrdersFound {
+    pub orders: Vec<OrderFound>,
+}
+
+/// A line of an order's log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct OrderNote {
+    /// `note`, `refund`, `exchange`, `reissue` or `cancel`.
+    pub verb: String,
+    pub text: String,
+    pub actor: String,
+    pub created_at: DateTime<Utc>,
+}
+
+/// `GET /api/staff/orders/{id}`
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct StaffOrder {
+    pub order: Order,
+    pub log: Vec<OrderNote>,
+    pub given_back: Vec<GivenBack>,
+}
+
+/// `POST /api/staff/orders/{id}/notes`
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NoteRequest {
+    /// 1 to 500 characters.
+    pub text: String,
+}
+
+/// `POST /api/staff/orders/{id}/exchange`, with an `Idempotency-Key`: seats of the order for free ones of its event.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExchangeRequest {
+    pub seats: Vec<SeatPair>,
+    /// Cash handed over, if the new seats cost more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received_minor: Option<i64>,
+    pub reason: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SeatPair {
+    pub from: i32,
+    pub to: i32,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct ExchangeAnswer {
+    pub order: Order,
+    /// What was paid more; below 0: what goes back.
+    pub difference_minor: i64,
+    pub change_minor: i64,
+}
+
+/// `POST /api/staff/tickets/{id}/reissue`: the old code dies.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReissueRequest {
+    pub reason: String,
+}
