@@ -1,6 +1,7 @@
 //! The command line: subcommands, and what each needs before its own module takes over.
 
 mod commands; // tickets' keys and codes, the queue of mail
+mod money; // what is not settled, refunds, the books, the gate
 
 use std::{io::IsTerminal, path::PathBuf};
 
@@ -47,9 +48,9 @@ enum Command {
     Migrate,
     /// Import a seating plan: all faults at once, each with its place.
     Import(ImportArgs),
-    /// Make an event.
+    /// Make an event, or call one off.
     #[command(subcommand)]
-    Event(EventCommand),
+    Event(Event),
     /// Make up a plan.
     #[command(subcommand)]
     Plan(PlanCommand),
@@ -69,6 +70,15 @@ enum Command {
     Shred { email: String },
     /// Run the simulated payment provider until interrupted.
     SimulatePayments(simulator::Args),
+    /// Whatever about money is not settled: one list.
+    Money(money::MoneyArgs),
+    /// Compare the provider's books with ours, and repair what may be; exit with 1 if something needs a person.
+    Reconcile(money::ReconcileArgs),
+    /// The gate that new payments go through.
+    #[command(subcommand)]
+    Gate(money::GateCommand),
+    /// Give back an order, seats of it, or an amount.
+    Refund(money::RefundArgs),
     /// Look for everything that must never be true; exit with 1 if something is.
     Check,
     /// Print the description of the API (OpenAPI).
@@ -104,6 +114,14 @@ enum MailCommand {
     },
     /// Try a dead mail again; all of them without a number.
     Retry { id: Option<i64> },
+}
+
+#[derive(Subcommand)]
+enum Event {
+    #[command(flatten)]
+    Make(EventCommand),
+    /// Call it off: the sale stops, holds end, every order is given back. Again: what was refused is tried once more.
+    Cancel(money::CallOffArgs),
 }
 
 #[derive(Args)]
@@ -167,9 +185,14 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
             Ok(())
         }
         Command::Import(args) => report(catalog::commands::import(&open(&config).await?, &args).await?),
-        Command::Event(EventCommand::Create(args)) => {
+        Command::Event(Event::Make(EventCommand::Create(args))) => {
             report(catalog::commands::create_event(&open(&config).await?, &args).await?)
         }
+        Command::Event(Event::Cancel(args)) => money::call_off(&open(&config).await?, &args).await,
+        Command::Money(args) => money::money(&open(&config).await?, &args).await,
+        Command::Reconcile(args) => money::reconcile(&config, &open(&config).await?, &args).await,
+        Command::Gate(command) => money::gate(&open(&config).await?, &command).await,
+        Command::Refund(args) => money::refund(&open(&config).await?, args).await,
         Command::Plan(PlanCommand::GenerateStadium(args)) => report(catalog::commands::generate_stadium(&args)),
         Command::SimulatePayments(args) => simulator::run(args).await,
         Command::Terminal(Terminal::Add { name, role }) => add_terminal(&config, &name, role).await,

@@ -33,6 +33,8 @@ section!(
         ticket: Ticket,
         mail: Mail,
         retention: Retention,
+        gate: Gate,
+        reconcile: Reconcile,
     }
 );
 section!(Http {
@@ -114,6 +116,28 @@ section!(Mail {
     give_up_h: i64,
 });
 section!(Retention { tick_s: u64, provider_days: i32 });
+section!(Gate {
+    tick_ms: u64,
+    stale_after_s: i64,
+    window_s: i64,
+    unknown_max: i64,
+    unknown_percent_max: i64,
+    attempts_min: i64,
+    webhook_age_max_s: i64,
+    provider_calls: i64,
+    provider_errors_percent_max: i64,
+    provider_calls_to_open: i64,
+    clock_skew_max_s: i64,
+});
+section!(Reconcile {
+    interval_s: i64,
+    window_h: i64,
+    page_rows: i64,
+    pages_max: u32,
+    grace_s: i64,
+    settle_s: u64,
+    account_shared: bool,
+});
 
 /// A value that is never printed.
 #[derive(Clone, Default, Deserialize)]

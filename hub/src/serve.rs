@@ -132,12 +132,18 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
     let stop = CancellationToken::new();
     let feed = Feed::open(&config).await?;
     let rooms = Rooms::new(config.push.clone(), pool.clone(), stop.clone())?;
-    let metrics = Metrics::new(Numbers { pool: pool.clone(), desks: desks.clone(), rooms: rooms.clone() });
+    let payments = Payments::new(&config)?;
+    let metrics = Metrics::new(Numbers {
+        pool: pool.clone(),
+        desks: desks.clone(),
+        rooms: rooms.clone(),
+        payments: payments.clone(),
+    });
     rooms.follow(&feed, on_frame(boards.clone(), metrics.clone()));
     let hub = Hub {
         metrics,
         auth: Auth::new(pool.clone(), &config.auth),
-        payments: Payments::new(&config)?,
+        payments,
         press: Press::new(&config.ticket),
         careful_headers: Arc::new(careful_headers(&config)?),
         claimed: claim.claimed(),

@@ -114,33 +114,69 @@ invariants! {
         group by e.id, t.buyer_id, e.seat_limit having sum(t.seats) > e.seat_limit
         limit $1"#;
 
-    /// An order's total is the sum of its lines.
+    /// An order's total is the sum of its lines, those that were given back included.
     total_mismatch: r#"
         select o.event_id as "event_id?", format('order %s says %s, its lines %s', o.id, o.total_minor, sum(l.amount_minor)) as "what!"
-        from "order" o join order_line l on l.order_id = o.id and l.state <> 'void'
+        from "order" o join order_line l on l.order_id = o.id
+             and (l.state in ('open', 'sold') or (l.state = 'void' and l.refunded_minor > 0))
         where o.state in ('open', 'confirmed', 'payment_due')
         group by o.id having sum(l.amount_minor) <> o.total_minor
         limit $1"#;
 
-    /// What pays for a confirmed order is its total: cash and comps as they stand, cards once they are authorised.
+    /// What pays for a confirmed order is its total: cash and comps as they stand, cards once they are
+    /// authorised. What was given back is missing on both sides. (A refund that failed counts: it is owed.)
     confirmed_without_money: r#"
-        select o.event_id as "event_id?", format('order %s of %s is paid with %s', o.id, o.total_minor, coalesce(sum(t.amount_minor), 0)) as "what!"
-        from "order" o
-             left join tender t on t.order_id = o.id
-                  and (t.kind <> 'card' or exists (
-                      select from attempt a where a.tender_id = t.id
-                        and a.state in ('authorised', 'capture_pending', 'capture_unknown', 'captured')))
-        where o.state = 'confirmed'
-        group by o.id having coalesce(sum(t.amount_minor), 0) <> o.total_minor
+        select event_id as "event_id?", format('order %s of %s is paid with %s', id, due, paid) as "what!"
+        from (
+            select o.event_id, o.id,
+                   o.total_minor - coalesce((select sum(l.refunded_minor) from order_line l where l.order_id = o.id), 0) as due,
+                   coalesce((select sum(t.amount_minor) from tender t
+                       where t.order_id = o.id
+                         and (t.kind <> 'card' or exists (
+                             select from attempt a where a.tender_id = t.id
+                               and a.state in ('authorised', 'capture_pending', 'capture_unknown', 'captured')))), 0)
+                   - coalesce((select sum(r.amount_minor) from refund r join tender t on t.id = r.tender_id
+                       where t.order_id = o.id and r.replaced_by is null
+                         and (r.attempt_id is null or exists (
+                             select from attempt a where a.id = r.attempt_id and a.state = 'captured'))), 0) as paid
+            from "order" o where o.state = 'confirmed'
+        ) as o where due <> paid
         limit $1"#;
 
-    /// Money that is being taken is a sale's; taken money is a confirmed order's, or on its way back.
+    /// What the rows of refunds say is what was counted of them, where the caps are.
+    refund_count_mismatch: r#"
+        select null::bigint as "event_id?", format('%s has %s given back, its refunds say %s', what, counted, summed) as "what!"
+        from (
+            select 'attempt ' || a.id as what, a.refunded_minor as counted,
+                   coalesce((select sum(amount_minor) from refund r where r.attempt_id = a.id and r.state <> 'failed'), 0) as summed
+            from attempt a where a.captured_minor > 0
+            union all
+            select 'tender ' || t.id, t.refunded_minor,
+                   coalesce((select sum(amount_minor) from refund r where r.tender_id = t.id and r.attempt_id is null and r.state <> 'failed'), 0)
+            from tender t
+            union all
+            select 'line ' || l.id, l.refunded_minor,
+                   coalesce((select sum(amount_minor) from refund_line f where f.order_line_id = l.id), 0)
+            from order_line l where l.state in ('sold', 'void')
+        ) as c where counted <> summed
+        limit $1"#;
+
+    /// What was decided to go back is on its way, has arrived, or is owed: to the last unit.
+    refund_request_without_money: r#"
+        select q.event_id as "event_id?", format('%s of order %s were to go back', q.amount_minor, q.order_id) as "what!"
+        from refund_request q
+        where q.amount_minor <> coalesce((select sum(r.amount_minor) from refund r where r.request_id = q.id and r.replaced_by is null), 0)
+           or q.amount_minor <> coalesce((select sum(f.amount_minor) from refund_line f where f.request_id = q.id), 0)
+        limit $1"#;
+
+    /// Money that is being taken is a sale's; taken money is a confirmed order's, or has its refund (one
+    /// that failed is on the list of staff).
     money_without_order: r#"
         select o.event_id as "event_id?", format('attempt %s is %s for order %s, which is %s', a.id, a.state, o.id, o.state) as "what!"
         from attempt a join "order" o on o.id = a.order_id
         where (a.state in ('capture_pending', 'capture_unknown') and o.state not in ('confirmed', 'payment_due'))
            or (a.state = 'captured' and o.state <> 'confirmed'
-               and not exists (select from refund r where r.attempt_id = a.id and r.state <> 'failed'))
+               and not exists (select from refund r where r.attempt_id = a.id))
         limit $1"#;
 
     /// A hold is frozen only by an attempt that lives.
@@ -148,7 +184,7 @@ invariants! {
         select h.event_id as "event_id?", format('hold %s is frozen by attempt %s', h.id, h.attempt_id) as "what!"
         from hold h left join attempt a on a.id = h.attempt_id
         where h.state = 'live' and h.attempt_id is not null
-          and (a.id is null or a.state in ('declined', 'voided', 'captured', 'capture_failed', 'refunded', 'refund_failed'))
+          and (a.id is null or a.state in ('declined', 'voided', 'captured', 'capture_failed', 'refunded'))
         limit $1"#;
 
     /// A hold that was bought has its order.

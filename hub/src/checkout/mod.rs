@@ -25,6 +25,9 @@ use crate::{
 };
 
 pub mod view; // orders as their buyers see them
+pub mod log; // what people did to an order
+pub mod find; // an order, by whatever somebody has
+pub mod reissue; // a ticket once more
 
 /// Letters and digits that can't be taken for one another when they are read out.
 const CODE_ALPHABET: &[u8; 31] = b"23456789ABCDEFGHJKLMNPQRSTUVWXY";
@@ -72,9 +75,15 @@ pub enum CheckoutError {
     SeatNotHeld { seat_no: SeatNo },
     #[error("there is no ticket type {ticket_type:?} for seat {seat_no}")]
     TicketTypeUnknown { seat_no: SeatNo, ticket_type: String },
+    /// Nothing can be paid that costs so much.
+    #[error("the order costs {total_minor}")]
+    TotalTooLarge { total_minor: i64 },
     #[error(transparent)]
     Database(#[from] sqlx::Error),
 }
+
+/// The largest amount that a provider takes at once (`order_total_bounded`).
+const TOTAL_MINOR_MAX: i64 = 99_999_999;
 
 #[derive(Debug, PartialEq, Eq)]
 struct Line {
@@ -121,6 +130,10 @@ async fn price_in(tx: &mut Tx, event_id: i64, basket: &Basket) -> Result<Uuid, C
         return Err(CheckoutError::HoldEnded);
     }
     let lines = lines(tx, event_id, basket, &hold.seat_nos).await?;
+    let total_minor = lines.iter().map(|l| l.amount_minor).sum();
+    if total_minor > TOTAL_MINOR_MAX {
+        return Err(CheckoutError::TotalTooLarge { total_minor });
+    }
     if let Some(open) = open {
         if open_lines(tx, open.id).await? == lines {
             return Ok(open.id);

@@ -35,7 +35,7 @@ pub async fn orders(pool: &PgPool, whose: Whose, pay_margin_s: i64) -> sqlx::Res
            join plan_revision r on r.id = e.plan_revision_id join plan p on p.id = r.plan_id join venue v on v.id = p.venue_id
            join hold h on h.id = o.hold_id
            where ($1::uuid is null or o.buyer_id = $1) and ($2::uuid is null or o.id = $2)
-             and ($2 is not null or o.state <> 'cancelled')
+             and ($2 is not null or o.state <> 'cancelled' or o.cancel_reason in ('refunded', 'called_off'))
            order by o.created_at desc limit $3"#,
         buyer_id,
         order_id,
@@ -49,7 +49,7 @@ pub async fn orders(pool: &PgPool, whose: Whose, pay_margin_s: i64) -> sqlx::Res
                   p.section as "section?", p.row_label as "row?", p.seat_label as "number?"
            from order_line l join event e on e.id = l.event_id
            left join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = l.seat_no
-           where l.order_id = any($1) order by l.seat_no nulls last, l.fee_code"#,
+           where l.order_id = any($1) and l.state <> 'exchanged' order by l.seat_no nulls last, l.fee_code"#,
         &ids
     )
     .fetch_all(pool)
@@ -131,6 +131,8 @@ fn cancel_reason(name: &str) -> Option<CancelReason> {
         "buyer" => Some(CancelReason::Buyer),
         "replaced" => Some(CancelReason::Replaced),
         "not_paid" => Some(CancelReason::NotPaid),
+        "refunded" => Some(CancelReason::Refunded),
+        "called_off" => Some(CancelReason::CalledOff),
         _ => None, // a later version's
     }
 }

@@ -180,7 +180,8 @@ impl<T: FromStr, S: Send + Sync> FromRequestParts<S> for PathId<T> {
 
 /// What is unknown when the id in this address is not one.
 fn unknown_at(route: &str) -> Code {
-    let route = route.strip_prefix("/api").unwrap_or(route).trim_start_matches("/box-office");
+    let route =
+        route.strip_prefix("/api").unwrap_or(route).trim_start_matches("/box-office").trim_start_matches("/staff");
     match route.split('/').nth(1) {
         Some("events") => Code::EventUnknown,
         Some("holds") => Code::HoldUnknown,

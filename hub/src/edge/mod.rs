@@ -12,6 +12,8 @@ pub mod orders; // a hold becomes an order
 pub mod payments; // an order is paid
 pub mod tickets; // on paper, at the door, printed again
 pub mod box_office; // what terminals do
+pub mod staff; // refunds, the gate, what is not settled
+pub mod staff_orders; // orders looked up, exchanged, noted
 pub mod assets; // the fan's page
 pub mod health; // alive, ready, numbers
 pub mod live; // the live map: snapshot, frames, socket
@@ -73,6 +75,17 @@ fn api() -> OpenApiRouter<Hub> {
         .routes(routes!(tickets::begin_prints, tickets::prints))
         .routes(routes!(tickets::report_print))
         .routes(routes!(tickets::mail_again))
+        .routes(routes!(staff::refund))
+        .routes(routes!(staff::retry))
+        .routes(routes!(staff::money))
+        .routes(routes!(staff::open_gate))
+        .routes(routes!(staff::pause_gate))
+        .routes(routes!(staff::called_off, staff::call_off))
+        .routes(routes!(staff_orders::search))
+        .routes(routes!(staff_orders::one))
+        .routes(routes!(staff_orders::note))
+        .routes(routes!(staff_orders::exchange))
+        .routes(routes!(staff_orders::reissue))
 }
 
 /// The live map, which a node may carry without the rest.

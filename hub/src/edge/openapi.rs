@@ -38,6 +38,7 @@ pub struct Problem {
         (name = "events", description = "What is on, its plan, and its live map"),
         (name = "holds", description = "Taking seats for some minutes, and giving them back"),
         (name = "orders", description = "Checkout, payment, tickets"),
+        (name = "staff", description = "Refunds, the gate, and what about money is not settled: an operator's session or a counter's token"),
         (name = "box office", description = "The same path for tills and kiosks, by a terminal's token"),
     ),
     components(schemas(Problem))

@@ -121,6 +121,9 @@ impl From<CheckoutError> for Problem {
             CheckoutError::TicketTypeUnknown { seat_no, ticket_type } => {
                 Problem::new(Code::TicketTypeUnknown).with("seat_no", seat_no).with("ticket_type", ticket_type)
             }
+            CheckoutError::TotalTooLarge { total_minor } => Problem::new(Code::TenderInvalid)
+                .detail("So much can't be paid at once: hold fewer seats.")
+                .with("total_minor", total_minor),
             CheckoutError::Database(error) => error.into(),
         }
     }

@@ -221,7 +221,7 @@ fn body_hash(pay: &Pay) -> Vec<u8> {
 }
 
 /// The order's attempt that is not decided.
-async fn live(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<Option<Uuid>> {
+pub(super) async fn live(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<Option<Uuid>> {
     sqlx::query_scalar!(
         "select id from attempt
          where order_id = $1 and state not in ('declined', 'voided', 'captured', 'capture_failed', 'refunded')",

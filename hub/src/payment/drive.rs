@@ -103,7 +103,7 @@ impl One<'_> {
                 let refund = row.refund.as_ref().ok_or_else(|| anyhow::anyhow!("no refund is under way"))?;
                 Call::refund(row.id, refund.id, pi_id()?, &row.currency, refund.amount_minor)?
             }
-            Op::Get | Op::ListRefunds => anyhow::bail!("reads have no key"),
+            Op::Get | Op::ListRefunds | Op::Books => anyhow::bail!("reads have no key"),
         })
     }
 
@@ -118,7 +118,7 @@ impl One<'_> {
             op => self.judge(op, &answer),
         };
         details.wait = retry_after(&answer);
-        let written = written(call.id, state, &answer);
+        let written = written(call.id, call.call.op, state, &answer);
         Ok(transition::settle(self.pool, row, seen, details, Some(written)).await?)
     }
 
@@ -224,7 +224,7 @@ impl One<'_> {
         let answer = self.client.send(&call).await;
         let intent: Option<PaymentIntent> = answer.object();
         let state = if intent.is_some() { CallState::Answered } else { CallState::Unknown };
-        let written = written(call_id, state, &answer);
+        let written = written(call_id, call.op, state, &answer);
         let Some(intent) = intent else {
             let details = Details { wait: retry_after(&answer), ..Details::default() };
             return Ok(transition::settle(self.pool, row, Seen::Doubt, details, Some(written)).await?);
@@ -304,7 +304,8 @@ impl One<'_> {
             },
             Outcome::Declined(refusal) | Outcome::Rejected(refusal) => {
                 tracing::error!(attempt.id = %self.row.id, call.code = refusal.code, "the provider refused a refund");
-                (Seen::RefundFailed, Details::default(), CallState::Answered)
+                let failure = Some(refusal.reason().to_owned());
+                (Seen::RefundFailed, Details { failure, ..Details::default() }, CallState::Answered)
             }
             Outcome::NotSent if self.was_never_sent() => (Seen::Again, Details::default(), CallState::Prepared),
             Outcome::NotSent | Outcome::Unknown => (Seen::Doubt, Details::default(), CallState::Unknown),
@@ -320,10 +321,13 @@ impl One<'_> {
         let answer = self.client.send(&call).await;
         let page: Option<Page> = answer.object();
         let state = if page.is_some() { CallState::Answered } else { CallState::Unknown };
-        let written = written(call_id, state, &answer);
+        let written = written(call_id, call.op, state, &answer);
         let ours = page.as_ref().and_then(|page| {
             let mut refunds = page.data.iter().filter_map(|r| serde_json::from_value::<Refund>(r.clone()).ok());
-            refunds.find(|r| r.metadata.get("refund").is_some_and(|id| *id == refund.id.to_string()))
+            refunds.find(|r| {
+                r.metadata.get("refund").is_some_and(|id| *id == refund.id.to_string())
+                    || refund.provider_id.as_ref() == Some(&r.id)
+            })
         });
         if let Some(ours) = ours {
             let (seen, details) = (refund_seen(&ours.status), refund_details(&ours));
@@ -331,7 +335,7 @@ impl One<'_> {
         }
         let flow = transition::settle(self.pool, row, Seen::Doubt, Details::default(), Some(written)).await?;
         // Read to its end, and it is not there: the old key is as good as new.
-        let absent = page.is_some_and(|page| !page.has_more) && row.state == State::RefundPending;
+        let absent = page.is_some_and(|page| !page.has_more) && !refund.asked_for;
         if let Some(call) = row.call.as_ref().filter(|_| absent) {
             record::renew_call(self.pool, call.id).await?;
         }
@@ -405,9 +409,10 @@ fn retry_after(answer: &Answer) -> Option<TimeDelta> {
     answer.retry_after.and_then(|wait| TimeDelta::from_std(wait).ok()).map(|wait| wait.min(TimeDelta::seconds(60)))
 }
 
-fn written(call_id: i64, state: CallState, answer: &Answer) -> Written {
+fn written(call_id: i64, op: Op, state: CallState, answer: &Answer) -> Written {
     Written {
         call_id,
+        how: record::How::of(op, answer),
         state,
         http: answer.http.map(|s| s.as_u16()),
         body: answer.body.clone(),
@@ -425,5 +430,7 @@ fn refund_seen(status: &RefundStatus) -> Seen {
 }
 
 fn refund_details(refund: &Refund) -> Details {
-    Details { refund_id: Some(refund.id.clone()), ..Details::default() }
+    let failure = (refund_seen(&refund.status) == Seen::RefundFailed)
+        .then(|| refund.failure_reason.clone().unwrap_or_else(|| "failed".to_owned()));
+    Details { refund_id: Some(refund.id.clone()), failure, ..Details::default() }
 }

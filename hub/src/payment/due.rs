@@ -1,15 +1,13 @@
 //! Orders whose seats were sold and whose money could not be had: after their time to pay again, the seats go back.
 
 use chrono::{DateTime, Utc};
-use fullhouse_protocol::seat::Status;
 use sqlx::PgPool;
 use uuid::Uuid;
 
+use super::seats_back::{self, SeatsBecome};
 use crate::{
     clock,
     db::{self, Tx},
-    outbox::{self, SeatChange},
-    ticket,
 };
 
 const ORDERS_MAX: i64 = 100;
@@ -48,41 +46,31 @@ async fn release_one(tx: &mut Tx, event_id: i64, order_id: Uuid) -> sqlx::Result
     if live || order.state != "payment_due" || order.payment_due_until.is_none_or(|until| until > now) {
         return Ok(false);
     }
-    give_back(tx, event_id, order_id, now).await?;
+    give_back(tx, event_id, order_id, SeatsBecome::OnSale, "not_paid", now).await?;
     tracing::info!(order.id = %order_id, "an order was not paid again in time; its seats went back");
     Ok(true)
 }
 
-async fn give_back(tx: &mut Tx, event_id: i64, order_id: Uuid, now: DateTime<Utc>) -> sqlx::Result<()> {
-    let lines = sqlx::query_scalar!(
-        r#"update order_line set state = 'void' where order_id = $1 and state = 'sold' returning seat_no"#,
+/// All seats go back, and the order is over. The order is locked, and no attempt of it lives.
+pub(super) async fn give_back(
+    tx: &mut Tx,
+    event_id: i64,
+    order_id: Uuid,
+    become_: SeatsBecome,
+    why: &str,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    let seats = sqlx::query_scalar!(
+        r#"select seat_no as "seat_no!" from order_line where order_id = $1 and state = 'sold' and seat_no is not null"#,
         order_id
     )
     .fetch_all(&mut **tx)
     .await?;
-    let seats: Vec<i32> = lines.into_iter().flatten().collect();
-    let freed = sqlx::query!(
-        "update event_seat set status = 0, order_id = null, version = version + 1
-         where event_id = $1 and seat_no = any($2) and status = 2 and order_id = $3 returning seat_no, version",
-        event_id,
-        &seats,
-        order_id
-    )
-    .fetch_all(&mut **tx)
-    .await?;
-    if freed.len() != seats.len() {
-        return Err(sqlx::Error::Protocol(format!("{} of {} seats went back", freed.len(), seats.len())));
-    }
-    ticket::void(tx, order_id, None, "not_paid", now).await?;
-    sqlx::query!(
-        r#"update "order" set state = 'cancelled', cancel_reason = 'not_paid', payment_due_until = null where id = $1"#,
-        order_id
-    )
-    .execute(&mut **tx)
-    .await?;
-    let changes: Vec<SeatChange> = freed
-        .into_iter()
-        .map(|s| SeatChange { seat_no: s.seat_no, status: Status::Available, version: s.version, held_until: None })
-        .collect();
-    outbox::append(tx, event_id, now, &changes).await
+    let taken = seats_back::Taken { event_id, order_id, seats: &seats };
+    seats_back::take_back(tx, taken, become_, "not paid", "fullhouse", now).await?;
+    sqlx::query!("update order_line set state = 'void' where order_id = $1 and state = 'sold'", order_id)
+        .execute(&mut **tx)
+        .await?;
+    seats_back::close_if_empty(tx, order_id, why).await?;
+    Ok(())
 }

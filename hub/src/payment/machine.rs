@@ -276,10 +276,13 @@ pub struct Facts {
     pub abandoned: bool,
     pub has_intent: bool,
     pub call: Option<CallFacts>,
-    /// Money is to go back although the state is final: it came after the decision.
+    /// A refund with a life of its own is to be seen to: staff give captured money back, or money came
+    /// after the decision.
     pub stray_refund: bool,
     /// The card is held to a reader.
     pub reader: Option<ReaderFacts>,
+    /// The provider has that refund: it is asked about, and never asked for again.
+    pub refund_asked_for: bool,
 }
 
 /// What else decides where a reader collects.
@@ -368,8 +371,8 @@ pub fn plan(facts: &Facts) -> Step {
         },
         State::RefundPending => refund(facts),
         State::RefundAccepted => Step::LookForRefunds,
+        _ if facts.stray_refund => refund(facts),
         // Decided. What the provider still has of it is tidied up; late news make it look once more.
-        State::Declined | State::Voided | State::CaptureFailed if facts.stray_refund => refund(facts),
         State::Declined | State::CaptureFailed if facts.has_intent => match call {
             None => Step::Write(Op::Cancel),
             Some(Prepared | Sent | Unknown) => Step::Send,
@@ -383,9 +386,11 @@ pub fn plan(facts: &Facts) -> Step {
 
 fn refund(facts: &Facts) -> Step {
     match facts.call {
+        _ if facts.refund_asked_for => Step::LookForRefunds,
         None => Step::Write(Op::Refund),
-        Some(c) if c.state == CallState::Answered => Step::LookForRefunds,
-        Some(c) if c.state == CallState::Prepared || facts.now - c.created_at < KEY_LIFE => Step::Send,
+        Some(c) if c.state == CallState::Prepared => Step::Send,
+        Some(c) if c.state == CallState::Answered || c.is_spent() => Step::LookForRefunds,
+        Some(c) if facts.now - c.created_at < KEY_LIFE => Step::Send,
         Some(_) => Step::LookForRefunds,
     }
 }

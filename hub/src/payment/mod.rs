@@ -15,10 +15,20 @@ mod record; // its rows, as they are read and written
 mod transition; // what changes when it moves on
 mod drive; // one attempt, as far as it goes
 mod worker; // many of them
-mod due; // orders whose money failed after the sale
 pub mod gate; // no new payments begin while it is closed
+pub mod apportion; // what of each line goes back, so that parts add up
+mod seats_back; // sold seats, on sale again, in the house's hand, or dead
+pub mod refund; // staff give money back
+pub mod owed; // refunds that failed, seen to after all
+pub mod exchange; // a seat for another
+mod due; // orders whose money failed after the sale
+pub mod call_off; // a whole event is called off
 pub mod signature; // of webhooks, both ways
 pub mod webhook; // hints
+pub mod reconcile; // the provider's books beside ours
+pub mod list; // what staff have to see to
+mod figures; // the same, as numbers
+mod oversight; // clocks, gate, books, all the time
 pub mod simulator; // a provider of our own
 
 use std::sync::Arc;
@@ -30,6 +40,7 @@ use tokio::sync::{Notify, futures::Notified};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+pub use self::figures::Figures;
 use self::provider::Client;
 use crate::config::{self, Config};
 
@@ -41,8 +52,11 @@ pub struct Payments(Arc<Inner>);
 struct Inner {
     client: Option<Client>,
     settings: config::Payment,
+    gate: config::Gate,
+    reconcile: config::Reconcile,
     public_url: String,
     news: Notify,
+    figures: Figures,
 }
 
 impl Payments {
@@ -55,7 +69,15 @@ impl Payments {
             Some(Client::new(&settings).context("settings of [payment]")?)
         };
         let public_url = config.http.public_url.trim_end_matches('/').to_owned();
-        Ok(Self(Arc::new(Inner { client, settings, public_url, news: Notify::new() })))
+        Ok(Self(Arc::new(Inner {
+            client,
+            settings,
+            gate: config.gate.clone(),
+            reconcile: config.reconcile.clone(),
+            public_url,
+            news: Notify::new(),
+            figures: Figures::default(),
+        })))
     }
 
     /// Whether cards are taken here.
@@ -69,6 +91,19 @@ impl Payments {
 
     pub fn settings(&self) -> &config::Payment {
         &self.0.settings
+    }
+
+    pub fn gate_settings(&self) -> &config::Gate {
+        &self.0.gate
+    }
+
+    pub fn reconcile_settings(&self) -> &config::Reconcile {
+        &self.0.reconcile
+    }
+
+    /// What people read of payments, as it was counted last.
+    pub fn figures(&self) -> &Figures {
+        &self.0.figures
     }
 
     /// No confirmation starts with less than this of the hold left.
@@ -109,8 +144,10 @@ impl Payments {
         self.0.news.notified()
     }
 
-    /// Drives attempts until `stop`. Any number of processes may.
+    /// Drives attempts until `stop`, and keeps an eye on all of it. Any number of processes may.
     pub async fn run(self, pool: PgPool, stop: CancellationToken) {
-        worker::run(self, pool, stop).await;
+        if self.takes_cards() {
+            tokio::join!(worker::run(self.clone(), pool.clone(), stop.clone()), oversight::run(self, pool, stop));
+        }
     }
 }

@@ -6,12 +6,12 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 use super::{
     machine::{self, CallFacts, CallState, Facts, ReaderFacts, State},
-    provider::{Call, Op},
+    provider::{Answer, Call, Op},
 };
 use crate::db::Tx;
 
@@ -57,6 +57,9 @@ pub struct CallRow {
 pub struct RefundRow {
     pub id: Uuid,
     pub amount_minor: i64,
+    pub provider_id: Option<String>,
+    /// The provider has it: it is only asked about.
+    pub asked_for: bool,
 }
 
 impl Row {
@@ -71,11 +74,13 @@ impl Row {
             call: self.call.as_ref().map(|c| c.facts),
             stray_refund: self.has_stray_refund(),
             reader: self.reader_id.is_some().then(|| ReaderFacts { stop: self.stop.as_ref().map(|c| c.facts) }),
+            refund_asked_for: self.refund.as_ref().is_some_and(|r| r.asked_for),
         }
     }
 
+    /// A refund whose life is not the attempt's: the attempt is decided, or waits for a person who has acted.
     pub fn has_stray_refund(&self) -> bool {
-        self.refund.is_some() && self.state.is_decided()
+        self.refund.is_some() && (self.state.is_decided() || self.state == State::RefundFailed)
     }
 
     pub fn patience(&self) -> TimeDelta {
@@ -94,8 +99,10 @@ pub async fn load(pool: &PgPool, id: Uuid, margin: TimeDelta) -> anyhow::Result<
     .fetch_one(pool)
     .await?;
     let refund = sqlx::query!(
-        "select id, amount_minor from refund where attempt_id = $1 and state in ('pending', 'accepted')
-         order by created_at limit 1",
+        // What was not asked for yet comes first, then news, then those that are on their way, in turn.
+        "select id, amount_minor, provider_id, state from refund
+         where attempt_id = $1 and (state in ('pending', 'accepted') or look_at is not null)
+         order by state <> 'pending', look_at nulls last, asked_at nulls first, created_at limit 1",
         id
     )
     .fetch_optional(pool)
@@ -122,7 +129,12 @@ pub async fn load(pool: &PgPool, id: Uuid, margin: TimeDelta) -> anyhow::Result<
         now: row.now,
         call: None,
         stop: None,
-        refund: refund.map(|r| RefundRow { id: r.id, amount_minor: r.amount_minor }),
+        refund: refund.map(|r| RefundRow {
+            id: r.id,
+            amount_minor: r.amount_minor,
+            provider_id: r.provider_id,
+            asked_for: r.state != "pending",
+        }),
     };
     let op = if loaded.has_stray_refund() { Op::Refund } else { loaded.state.op() };
     loaded.call = latest_call(pool, id, op, loaded.refund.as_ref().map(|r| r.id)).await?;
@@ -173,10 +185,37 @@ pub async fn calls(pool: &PgPool, id: Uuid, op: Op) -> sqlx::Result<i32> {
     .await
 }
 
+/// How the provider did: what the circuit breaker reads.
+#[derive(Debug, Clone, Copy)]
+pub struct How {
+    op: Op,
+    ok: bool,
+    took_ms: i32,
+}
+
+impl How {
+    pub fn of(op: Op, answer: &Answer) -> Self {
+        Self { op, ok: answer.was_served(), took_ms: i32::try_from(answer.took.as_millis()).unwrap_or(i32::MAX) }
+    }
+}
+
+pub async fn note_how(db: &mut PgConnection, how: How) -> sqlx::Result<()> {
+    sqlx::query!(
+        "insert into provider_answer (at, op, ok, took_ms) values (db_clock(), $1, $2, $3)",
+        how.op.name(),
+        how.ok,
+        how.took_ms
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
 /// How a call went, as it is written down.
 #[derive(Debug)]
 pub struct Written {
     pub call_id: i64,
+    pub how: How,
     pub state: CallState,
     pub http: Option<u16>,
     pub body: Option<Value>,
@@ -193,14 +232,15 @@ pub async fn new_refund(
     now: DateTime<Utc>,
 ) -> sqlx::Result<()> {
     sqlx::query!(
-        "update attempt set captured_minor = greatest(captured_minor, $2), refunded_minor = refunded_minor + $2 where id = $1",
+        "update attempt set captured_minor = greatest(captured_minor, $2) where id = $1",
         row.id,
         amount_minor
     )
     .execute(&mut **tx)
     .await?;
     sqlx::query!(
-        "insert into refund (id, attempt_id, amount_minor, state, reason, created_at) values ($1, $2, $3, 'pending', $4, $5)",
+        "insert into refund (id, attempt_id, tender_id, amount_minor, state, reason, created_at)
+         select $1, id, tender_id, $3, 'pending', $4, $5 from attempt where id = $2",
         Uuid::now_v7(),
         row.id,
         amount_minor,
@@ -212,12 +252,23 @@ pub async fn new_refund(
     Ok(())
 }
 
-pub async fn update_refund(tx: &mut Tx, id: Uuid, state: &str, provider_id: Option<&str>) -> sqlx::Result<()> {
+/// What became of a refund, as far as is known. `failure` is the provider's word for why not.
+pub async fn update_refund(
+    tx: &mut Tx,
+    id: Uuid,
+    state: &str,
+    provider_id: Option<&str>,
+    failure: Option<&str>,
+) -> sqlx::Result<()> {
     sqlx::query!(
-        "update refund set state = $2, provider_id = coalesce($3, provider_id) where id = $1",
+        "update refund set state = $2, provider_id = coalesce($3, provider_id), failure = coalesce($4, failure),
+                look_at = null, asked_at = db_clock(),
+                settled_at = case when $2 in ('succeeded', 'failed') then coalesce(settled_at, db_clock()) end
+         where id = $1",
         id,
         state,
-        provider_id
+        provider_id,
+        failure
     )
     .execute(&mut **tx)
     .await?;
@@ -309,7 +360,7 @@ pub async fn write_answer(tx: &mut Tx, written: &Written) -> sqlx::Result<()> {
     )
     .execute(&mut **tx)
     .await?;
-    Ok(())
+    note_how(tx, written.how).await
 }
 
 /// The provider does not know the refund that the call asked for: it may be asked for again.
@@ -318,6 +369,26 @@ pub async fn renew_call(pool: &PgPool, call_id: i64) -> sqlx::Result<()> {
         .execute(pool)
         .await?;
     Ok(())
+}
+
+/// Whether more is to be seen to of the attempt's refunds, without waiting.
+pub async fn has_refund_to_ask_for(tx: &mut Tx, attempt_id: Uuid) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(
+        r#"select exists(select from refund where attempt_id = $1 and (state = 'pending' or look_at is not null)) as "has!""#,
+        attempt_id
+    )
+    .fetch_one(&mut **tx)
+    .await
+}
+
+/// Whether a refund of the attempt is on its way.
+pub async fn has_refund_under_way(tx: &mut Tx, attempt_id: Uuid) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(
+        r#"select exists(select from refund where attempt_id = $1 and state in ('pending', 'accepted')) as "has!""#,
+        attempt_id
+    )
+    .fetch_one(&mut **tx)
+    .await
 }
 
 /// Whether money of the attempt goes back, or went.

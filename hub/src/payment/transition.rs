@@ -13,7 +13,9 @@ use super::{
     gate,
     machine::{self, Seen, State},
     provider::Call,
-    record::{Row, Written, new_refund, update_refund, write_answer, write_call},
+    record::{
+        Row, Written, has_refund_to_ask_for, has_refund_under_way, new_refund, update_refund, write_answer, write_call,
+    },
 };
 use crate::{
     clock,
@@ -46,6 +48,8 @@ pub struct Details {
     pub captured_minor: Option<i64>,
     /// The provider's id of a refund.
     pub refund_id: Option<String>,
+    /// Its word for why a refund is not done.
+    pub failure: Option<String>,
     /// A call that goes with the transition: a new one, or (none given) the same once more.
     pub call: Option<Call>,
     /// Not before then, whatever the schedule of looks says.
@@ -77,7 +81,9 @@ pub async fn settle(
         Some(to) => apply(&mut tx, row, seen, to, details).await?,
         None => {
             if let Some(refund) = row.refund.as_ref().filter(|_| row.has_stray_refund()) {
-                stray_refund(&mut tx, row, refund.id, seen, &details).await?;
+                let flow = stray_refund(&mut tx, row, refund.id, seen, &details).await?;
+                tx.commit().await?;
+                return Ok(flow);
             }
             let wait = match row.state {
                 _ if row.state.is_decided() && seen == Seen::Cancelled => None, // tidied up
@@ -219,7 +225,8 @@ async fn consequences(
         }
         State::RefundAccepted | State::Refunded | State::RefundFailed => {
             if let Some(refund) = &row.refund {
-                update_refund(tx, refund.id, to_refund_state(to), details.refund_id.as_deref()).await?;
+                let (id, failure) = (details.refund_id.as_deref(), details.failure.as_deref());
+                update_refund(tx, refund.id, to_refund_state(to), id, failure).await?;
             }
             if to == State::RefundFailed {
                 tracing::error!(attempt.id = %row.id, "money that belongs to a buyer could not be given back");
@@ -265,7 +272,9 @@ async fn give_back(tx: &mut Tx, row: &Row, now: DateTime<Utc>) -> sqlx::Result<(
     .await?;
     sqlx::query!(
         r#"update "order" o set state = 'cancelled',
-                  cancel_reason = case when o.cancel_requested then 'buyer' else 'time_over' end
+                  cancel_reason = case
+                      when exists (select from event e where e.id = o.event_id and e.sale_state = 'cancelled') then 'called_off'
+                      when o.cancel_requested then 'buyer' else 'time_over' end
            where o.id = $1 and o.state = 'open'
            and (o.cancel_requested
                 or exists (select from hold h where h.id = o.hold_id and (h.state <> 'live' or h.held_until <= $2)))"#,
@@ -285,18 +294,46 @@ fn to_refund_state(to: State) -> &'static str {
     }
 }
 
-/// A refund of a decided attempt has a life of its own: the attempt's state says what it said.
-async fn stray_refund(tx: &mut Tx, row: &Row, id: Uuid, seen: Seen, details: &Details) -> sqlx::Result<()> {
+/// A refund of a decided attempt has a life of its own, and the attempt's state stays as it is. When it
+/// has arrived or failed, the next one is seen to at once; one on its way is asked about from time to time.
+async fn stray_refund(tx: &mut Tx, row: &Row, id: Uuid, seen: Seen, details: &Details) -> sqlx::Result<Flow> {
     let state = match seen {
-        Seen::RefundAccepted => "accepted",
-        Seen::RefundDone => "succeeded",
-        Seen::RefundFailed => "failed",
-        _ => return Ok(()),
+        Seen::RefundAccepted => Some("accepted"),
+        Seen::RefundDone => Some("succeeded"),
+        Seen::RefundFailed => Some("failed"),
+        _ => None,
     };
-    if state == "failed" {
-        tracing::error!(attempt.id = %row.id, "money that belongs to a buyer could not be given back");
+    if let Some(state) = state {
+        update_refund(tx, id, state, details.refund_id.as_deref(), details.failure.as_deref()).await?;
     }
-    update_refund(tx, id, state, details.refund_id.as_deref()).await
+    if state == Some("failed") {
+        tracing::error!(attempt.id = %row.id, refund.id = %id, "money that belongs to a buyer could not be given back");
+    }
+    let more = state.is_some() && has_refund_to_ask_for(tx, row.id).await?;
+    if more || (state.is_some() && !has_refund_under_way(tx, row.id).await?) {
+        settle_doubt(tx, row, more).await?;
+        return Ok(if more { Flow::On } else { Flow::Stop });
+    }
+    pause(tx, row, Some(details.wait.unwrap_or_default().max(row.patience())), true).await?;
+    Ok(Flow::Stop)
+}
+
+/// What was in doubt of a decided attempt is known. `more`: and there is another thing to see to.
+async fn settle_doubt(tx: &mut Tx, row: &Row, more: bool) -> sqlx::Result<()> {
+    let now = clock::now(tx).await?;
+    sqlx::query!(
+        "update attempt set tries = 0, unknown_since = null, updated_at = $2::timestamptz,
+                leased_until = case when $3 then leased_until end,
+                next_run_at = case when $3 or pokes <> $4 then $2 end
+         where id = $1",
+        row.id,
+        now,
+        more,
+        row.pokes
+    )
+    .execute(&mut **tx)
+    .await?;
+    Ok(())
 }
 
 /// The stable code that tells the buyer why.

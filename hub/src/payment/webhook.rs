@@ -10,12 +10,18 @@ use serde_json::Value;
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::signature::{self, SignatureError};
+use super::{
+    provider::Client,
+    reconcile::orphan::{self, Fate},
+    signature::{self, SignatureError},
+};
 use crate::{config::Secret, db};
 
 /// For so long an unknown object may still turn out to be ours.
 const ORPHAN_AFTER: TimeDelta = TimeDelta::minutes(10);
 const TRY_AGAIN: TimeDelta = TimeDelta::seconds(5);
+/// What became of an orphan is not known yet.
+const ORPHAN_AGAIN: TimeDelta = TimeDelta::seconds(30);
 const EVENTS_MAX: i64 = 200;
 /// Ids of events and objects are short; anything longer is not the provider's.
 const ID_MAX: usize = 255;
@@ -84,8 +90,24 @@ fn attempt_of(raw: &[u8]) -> Option<Uuid> {
     event.pointer("/data/object/metadata/attempt")?.as_str()?.parse().ok()
 }
 
-/// Makes workers look at what the stored events are about. Returns how many events were done with.
-pub async fn apply(pool: &PgPool) -> sqlx::Result<usize> {
+/// The refund that an event is about: the provider's id, and ours as it was written into its metadata.
+fn refund_of(raw: &[u8]) -> Option<(String, Option<Uuid>)> {
+    let event: Value = serde_json::from_slice(raw).ok()?;
+    let object = event.pointer("/data/object").filter(|o| o["object"] == "refund")?;
+    let id = object["id"].as_str().filter(|id| id.len() <= ID_MAX)?;
+    Some((id.to_owned(), object.pointer("/metadata/refund").and_then(Value::as_str).and_then(|r| r.parse().ok())))
+}
+
+/// An event about a payment that no attempt of ours explains, after all patience.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Orphan {
+    event_id: String,
+    pi_id: String,
+}
+
+/// Makes workers look at what the stored events are about. Returns those about nothing of ours, which
+/// [`see_to`] is for.
+pub async fn apply(pool: &PgPool) -> sqlx::Result<Vec<Orphan>> {
     let open = sqlx::query!(
         r#"select event_id, object_id, raw, received_at, db_clock() as "now!" from webhook_event
            where done_at is null and next_try_at <= (select db_clock()) order by next_try_at limit $1"#,
@@ -93,9 +115,12 @@ pub async fn apply(pool: &PgPool) -> sqlx::Result<usize> {
     )
     .fetch_all(pool)
     .await?;
-    let mut done = 0;
+    let mut orphans = Vec::new();
     for event in open {
-        let found = poke(pool, event.object_id.as_deref(), attempt_of(&event.raw)).await?;
+        let mut found = poke(pool, event.object_id.as_deref(), attempt_of(&event.raw)).await?;
+        if let Some((provider_id, refund_id)) = refund_of(&event.raw) {
+            found |= poke_refund(pool, &provider_id, refund_id).await?;
+        }
         let outcome = match found {
             true => "applied",
             false if event.object_id.is_none() => "not_about_a_payment",
@@ -104,19 +129,31 @@ pub async fn apply(pool: &PgPool) -> sqlx::Result<usize> {
                 continue;
             }
             false => {
-                let object = event.object_id.as_deref();
-                tracing::error!(
-                    event.id = event.event_id,
-                    intent.id = object,
-                    "money that no attempt of ours explains"
-                );
-                "orphan"
+                orphans.extend(event.object_id.map(|pi_id| Orphan { event_id: event.event_id, pi_id }));
+                continue;
             }
         };
         finish(pool, &event.event_id, outcome, event.now).await?;
-        done += 1;
     }
-    Ok(done)
+    Ok(orphans)
+}
+
+/// Lets an orphan go, or gives it back; the event is done with when the provider has said so.
+pub async fn see_to(pool: &PgPool, client: &Client, orphan: &Orphan, account_shared: bool) -> anyhow::Result<()> {
+    let fate = orphan::resolve(pool, client, &orphan.pi_id, account_shared).await?;
+    let now = sqlx::query_scalar!(r#"select db_clock() as "now!""#).fetch_one(pool).await?;
+    tracing::error!(
+        event.id = orphan.event_id,
+        intent.id = orphan.pi_id,
+        ?fate,
+        "money that no attempt of ours explains"
+    );
+    match fate {
+        Fate::Later => try_again(pool, &orphan.event_id, now + ORPHAN_AGAIN).await?,
+        Fate::Foreign => finish(pool, &orphan.event_id, "foreign", now).await?,
+        Fate::Nothing | Fate::LetGo | Fate::GivenBack => finish(pool, &orphan.event_id, "orphan", now).await?,
+    }
+    Ok(())
 }
 
 /// Brings the attempt's next look forward. A worker that is at it looks once more.
@@ -127,6 +164,23 @@ async fn poke(pool: &PgPool, pi_id: Option<&str>, attempt_id: Option<Uuid>) -> s
          where pi_id = $1 or (id = $2 and (pi_id is null or pi_id = $1))",
         pi_id,
         attempt_id
+    )
+    .execute(pool)
+    .await?;
+    Ok(poked.rows_affected() > 0)
+}
+
+/// A refund of ours is asked about, even if it had arrived: it may fail later. One that is on its way
+/// out has no id yet; its attempt was poked.
+async fn poke_refund(pool: &PgPool, provider_id: &str, refund_id: Option<Uuid>) -> sqlx::Result<bool> {
+    let poked = sqlx::query!(
+        "with news as (
+             update refund set look_at = db_clock()
+             where kind = 'card' and replaced_by is null and state <> 'pending' and (provider_id = $1 or id = $2)
+             returning attempt_id)
+         update attempt set pokes = pokes + 1, next_run_at = db_clock() where id in (select attempt_id from news)",
+        provider_id,
+        refund_id
     )
     .execute(pool)
     .await?;

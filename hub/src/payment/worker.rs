@@ -15,6 +15,8 @@ use uuid::Uuid;
 use super::{Payments, drive, due, provider::Client, webhook};
 /// After something failed inside, an attempt rests for so long.
 const AFTER_FAILURE_S: f64 = 2.0;
+/// Orphans that are seen to in one round.
+const ORPHANS_MAX: usize = 4;
 /// How often orders whose time to pay again has passed are looked for.
 const DUE_TICK: Duration = Duration::from_secs(5);
 
@@ -32,8 +34,9 @@ pub async fn run(payments: Payments, pool: PgPool, stop: CancellationToken) {
         let news = payments.news();
         tokio::pin!(news);
         news.as_mut().enable();
-        if let Err(error) = webhook::apply(&pool).await {
-            tracing::warn!(%error, "webhooks could not be applied");
+        match webhook::apply(&pool).await {
+            Ok(orphans) => see_to(&payments, &client, &pool, orphans).await,
+            Err(error) => tracing::warn!(%error, "webhooks could not be applied"),
         }
         match lease(&pool, slots - driving.len(), payments.lease()).await {
             Ok(leased) => {
@@ -76,6 +79,16 @@ async fn lease(pool: &PgPool, free: usize, lease: TimeDelta) -> sqlx::Result<Vec
     )
     .fetch_all(pool)
     .await
+}
+
+/// Few at a time: attempts wait meanwhile.
+async fn see_to(payments: &Payments, client: &Client, pool: &PgPool, orphans: Vec<webhook::Orphan>) {
+    let shared = payments.reconcile_settings().account_shared;
+    for orphan in orphans.iter().take(ORPHANS_MAX) {
+        if let Err(error) = webhook::see_to(pool, client, orphan, shared).await {
+            tracing::warn!(error = format!("{error:#}"), ?orphan, "an orphan could not be seen to");
+        }
+    }
 }
 
 async fn one(payments: Payments, client: Client, pool: PgPool, id: Uuid) {

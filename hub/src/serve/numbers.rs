@@ -9,12 +9,13 @@ use prometheus_client::{
 };
 use sqlx::PgPool;
 
-use crate::{hold::desk::Desks, push::Rooms};
+use crate::{hold::desk::Desks, payment::Payments, push::Rooms};
 
 pub struct Numbers {
     pub pool: PgPool,
     pub desks: Desks,
     pub rooms: Rooms,
+    pub payments: Payments,
 }
 
 impl std::fmt::Debug for Numbers {
@@ -41,6 +42,10 @@ impl Collector for Numbers {
         counter("desk_requests", "Requests that desks have decided", &counts.requests)?;
         counter("desk_batches", "Transactions that decided them", &counts.batches)?;
         counter("desk_batches_failed", "Batches that had to run singly", &counts.failed_batches)?;
-        counter("desk_busy_microseconds", "Time in those transactions", &counts.busy_us)
+        counter("desk_busy_microseconds", "Time in those transactions", &counts.busy_us)?;
+        if let Some(client) = self.payments.client() {
+            client.figures().encode(&mut encoder)?;
+        }
+        self.payments.figures().encode(&mut encoder)
     }
 }

@@ -30,6 +30,7 @@ fn facts(state: State) -> Facts {
         call: None,
         stray_refund: false,
         reader: None,
+        refund_asked_for: false,
     }
 }
 

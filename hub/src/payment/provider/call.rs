@@ -1,5 +1,6 @@
 //! A call, as it is written down before it is made: the address, the key, and the body byte for byte.
 
+use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::money::{self, MoneyError};
@@ -14,6 +15,8 @@ pub enum Op {
     Refund,
     ListRefunds,
     StopReader,
+    /// A page of the provider's books.
+    Books,
 }
 
 impl Op {
@@ -27,6 +30,7 @@ impl Op {
             Op::Refund => "refund",
             Op::ListRefunds => "list_refunds",
             Op::StopReader => "stop_reader",
+            Op::Books => "books",
         }
     }
 
@@ -38,7 +42,25 @@ impl Op {
 
     /// Reads need no key, may be repeated freely, and have a shorter time.
     pub fn is_read(self) -> bool {
-        matches!(self, Op::Get | Op::ListRefunds)
+        matches!(self, Op::Get | Op::ListRefunds | Op::Books)
+    }
+}
+
+/// One of the provider's lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Book {
+    Intents,
+    Refunds,
+    Transactions,
+}
+
+impl Book {
+    fn name(self) -> &'static str {
+        match self {
+            Book::Intents => "payment_intents",
+            Book::Refunds => "refunds",
+            Book::Transactions => "balance_transactions",
+        }
     }
 }
 
@@ -145,6 +167,27 @@ impl Call {
         let query = form(&[("payment_intent", pi_id), ("limit", "100")]);
         let path = format!("/v1/refunds?{}", String::from_utf8_lossy(&query));
         Self { op: Op::ListRefunds, path, idem_key: None, body: Vec::new() }
+    }
+
+    /// A page of what the provider has written down since then, newest first, after the one of this id.
+    pub fn books(book: Book, since: DateTime<Utc>, after: Option<&str>, rows: i64) -> Self {
+        let (since, rows) = (since.timestamp().to_string(), rows.to_string());
+        let mut query = vec![("created[gte]", since.as_str()), ("limit", rows.as_str())];
+        query.extend(after.map(|id| ("starting_after", id)));
+        let path = format!("/v1/{}?{}", book.name(), String::from_utf8_lossy(&form(&query)));
+        Self { op: Op::Books, path, idem_key: None, body: Vec::new() }
+    }
+
+    /// Lets an intent go that no attempt of ours explains. `n` counts how often that was tried.
+    pub fn cancel_orphan(pi_id: &str, n: i32) -> Self {
+        let path = format!("/v1/payment_intents/{}/cancel", segment(pi_id));
+        Self::write(Op::Cancel, path, format!("orphan:{pi_id}:cancel:{n}"), Vec::new())
+    }
+
+    /// Gives back all that is left of it. A key that was forgotten does no harm: then nothing is left.
+    pub fn refund_orphan(pi_id: &str, n: i32) -> Self {
+        let body = form(&[("payment_intent", pi_id), ("metadata[orphan]", pi_id)]);
+        Self::write(Op::Refund, "/v1/refunds".into(), format!("orphan:{pi_id}:refund:{n}"), body)
     }
 
     fn write(op: Op, path: String, idem_key: String, body: Vec<u8>) -> Self {

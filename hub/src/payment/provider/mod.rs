@@ -9,18 +9,24 @@
 pub mod money; // minor units, ours and theirs
 pub mod call; // a call as it is written down
 pub mod wire; // the provider's objects
+pub mod figures; // how it does
 
-use std::time::Duration;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, ensure};
+use chrono::{DateTime, Utc};
 use reqwest::{
     StatusCode, Url,
-    header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER},
+    header::{AUTHORIZATION, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, RETRY_AFTER},
 };
 use serde_json::Value;
 
-pub use call::{CARD_PRESENT, Call, NewIntent, Op};
-pub use wire::{IntentStatus, Page, PaymentIntent, Reader, Refund, RefundStatus, Refusal};
+pub use call::{Book, CARD_PRESENT, Call, NewIntent, Op};
+pub use figures::Figures;
+pub use wire::{BalanceTransaction, IntentStatus, Page, PaymentIntent, Reader, Refund, RefundStatus, Refusal};
 
 use crate::config;
 
@@ -70,9 +76,18 @@ pub struct Answer {
     /// The provider answered from what it had stored under the key.
     pub replayed: bool,
     pub retry_after: Option<Duration>,
+    /// By the provider's clock, to the second.
+    pub date: Option<DateTime<Utc>>,
+    /// From sending to knowing, or to giving up.
+    pub took: Duration,
 }
 
 impl Answer {
+    /// The provider is there: it answered, and not by putting us off.
+    pub fn was_served(&self) -> bool {
+        self.http.is_some_and(|s| !s.is_server_error() && s != StatusCode::TOO_MANY_REQUESTS)
+    }
+
     /// The object of a call that was done. An answer that can't be read, or comes from the other mode, is not known.
     pub fn object<T: serde::de::DeserializeOwned>(&self) -> Option<T> {
         match &self.outcome {
@@ -88,7 +103,16 @@ impl Answer {
     }
 
     fn nothing(outcome: Outcome) -> Self {
-        Self { outcome, http: None, body: None, request_id: None, replayed: false, retry_after: None }
+        Self {
+            outcome,
+            http: None,
+            body: None,
+            request_id: None,
+            replayed: false,
+            retry_after: None,
+            date: None,
+            took: Duration::ZERO,
+        }
     }
 }
 
@@ -100,6 +124,7 @@ pub struct Client {
     mode: Mode,
     timeout: Duration,
     read_timeout: Duration,
+    figures: Arc<Figures>,
 }
 
 impl std::fmt::Debug for Client {
@@ -144,6 +169,7 @@ impl Client {
             mode,
             timeout,
             read_timeout: timeout / 2,
+            figures: Arc::default(),
         })
     }
 
@@ -151,8 +177,21 @@ impl Client {
         self.mode
     }
 
+    /// How the provider does, as far as this client has noticed.
+    pub fn figures(&self) -> &Figures {
+        &self.figures
+    }
+
     /// Makes the call once, and waits for its answer no longer than its time.
     pub async fn send(&self, call: &Call) -> Answer {
+        let sent = Instant::now();
+        let mut answer = self.try_once(call).await;
+        answer.took = sent.elapsed();
+        self.figures.note(call.op, answer.took, answer.was_served(), answer.date);
+        answer
+    }
+
+    async fn try_once(&self, call: &Call) -> Answer {
         let url = format!("{}{}", self.base, call.path);
         let timeout = if call.op.is_read() { self.read_timeout } else { self.timeout };
         let mut request = if call.op.is_read() {
@@ -180,6 +219,8 @@ impl Client {
             request_id: text("request-id"),
             replayed: text("idempotent-replayed").as_deref() == Some("true"),
             retry_after: text(RETRY_AFTER.as_str()).and_then(|s| s.parse().ok()).map(Duration::from_secs),
+            date: text(DATE.as_str()).and_then(|s| DateTime::parse_from_rfc2822(&s).ok()).map(|d| d.to_utc()),
+            took: Duration::ZERO,
         };
         if let Some(mut body) = read_json(response).await {
             redact(&mut body);

@@ -41,6 +41,11 @@ pub struct PaymentIntent {
     pub last_payment_error: Option<Refusal>,
     #[serde(default)]
     next_action: Option<Value>,
+    #[serde(default)]
+    pub latest_charge: Option<String>,
+    /// Unix seconds.
+    #[serde(default)]
+    pub created: i64,
 }
 
 impl PaymentIntent {
@@ -70,8 +75,33 @@ pub struct Refund {
     pub currency: String,
     #[serde(default, deserialize_with = "id_or_object")]
     pub payment_intent: Option<String>,
+    #[serde(default)]
+    pub failure_reason: Option<String>,
     #[serde(default, deserialize_with = "null_as_default")]
     pub metadata: BTreeMap<String, String>,
+    /// Unix seconds.
+    #[serde(default)]
+    pub created: i64,
+}
+
+/// Money that moved, in the currency of settlement.
+#[derive(Debug, Clone, Deserialize)]
+pub struct BalanceTransaction {
+    pub id: String,
+    #[serde(default, rename = "type", deserialize_with = "null_as_default")]
+    pub kind: String,
+    pub amount: i64,
+    #[serde(default)]
+    pub fee: i64,
+    #[serde(default)]
+    pub net: i64,
+    pub currency: String,
+    /// What moved it: a charge, a refund, ...
+    #[serde(default)]
+    pub source: Option<String>,
+    /// Unix seconds.
+    #[serde(default)]
+    pub created: i64,
 }
 
 /// A card reader. What its action says is a hint; the intent is the truth.

@@ -270,6 +270,10 @@ impl Work {
         };
         set("content-type", "application/json");
         set("request-id", &head.request_id);
+        // By the simulator's own clock, which may be set.
+        if let Some(now) = chrono::DateTime::from_timestamp_millis(self.sim.world().now()) {
+            set("date", &now.format("%a, %d %b %Y %H:%M:%S GMT").to_string());
+        }
         set("stripe-version", self.header("stripe-version").as_deref().unwrap_or(super::API_VERSION));
         set("access-control-allow-origin", "*");
         if let Some(key) = head.key {

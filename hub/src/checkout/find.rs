@@ -1,0 +1,51 @@
+//! Looking an order up by whatever somebody at the counter has: the order's code, a ticket's code, a
+//! name, an address, a seat.
+//!
+//! What is not stored can't be found: the last four digits of a card are the provider's.
+
+use fullhouse_protocol::staff::OrderFound;
+use sqlx::PgPool;
+
+/// As many as a person reads; the latest come first.
+const FOUND_MAX: i64 = 50;
+/// Words of a name or a seat that are looked at.
+const WORDS_MAX: usize = 6;
+
+/// Orders that the text may mean. Given an event, only its orders.
+pub async fn orders(pool: &PgPool, text: &str, event_id: Option<i64>) -> sqlx::Result<Vec<OrderFound>> {
+    let text = text.trim();
+    let words: Vec<String> = text.split_whitespace().take(WORDS_MAX).map(|w| format!("%{}%", escaped(w))).collect();
+    if words.is_empty() {
+        return Ok(Vec::new());
+    }
+    // A seat by its whole name: "Stalls 3 1" is neither row 31 nor place 11.
+    let seat = text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+    sqlx::query_as!(
+        OrderFound,
+        r#"select o.id as order_id, o.code, o.event_id, e.name as event_name, o.state, o.total_minor, o.currency, o.channel,
+                  a.name as "buyer_name?", a.email as "buyer_email?", o.created_at,
+                  array(select distinct l.seat_no from order_line l where l.order_id = o.id and l.state = 'sold' and l.seat_no is not null order by 1) as "seats!: Vec<i32>"
+           from "order" o join event e on e.id = o.event_id join buyer b on b.id = o.buyer_id left join account a on a.id = b.account_id
+           where ($3::bigint is null or o.event_id = $3)
+             and (o.code = upper($1)
+                  or exists (select from ticket t where t.order_id = o.id and (t.code = $1 or t.id::text = lower($1)))
+                  or (a.id is not null and (a.email = lower($1) or a.name ilike all ($2)))
+                  or exists (
+                      select from order_line l join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = l.seat_no
+                      where l.order_id = o.id and l.state <> 'exchanged'
+                        and lower(p.section || ' ' || p.row_label || ' ' || p.seat_label) = $4))
+           order by o.created_at desc limit $5"#,
+        text,
+        &words,
+        event_id,
+        seat,
+        FOUND_MAX
+    )
+    .fetch_all(pool)
+    .await
+}
+
+/// A pattern's own signs are letters here.
+fn escaped(word: &str) -> String {
+    word.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_")
+}

@@ -1,0 +1,309 @@
+//! A whole event is called off: the sale stops at once, holds are released, every order is given back.
+//!
+//! Invariants
+//! - After [`begin`] nobody holds or buys: the sale's state changes in the transaction that lets holds go.
+//! - Each order is its own transaction under one fixed key, and has one result: going on after a crash,
+//!   or being told twice, gives nothing back twice.
+//! - What the provider refuses is listed, and does not stop the others. Told once more, it is tried once more.
+
+use chrono::{DateTime, Utc};
+use fullhouse_protocol::{
+    money::{CalledOff, CalledOffOrder},
+    seat::Status,
+};
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use super::{
+    apportion::What,
+    attempt, due,
+    owed::{self, Instead, RetryError},
+    refund::{self, Ask, RefundError, SeatsBecome},
+};
+use crate::{
+    clock,
+    db::{self, Tx},
+    outbox::{self, SeatChange},
+};
+
+/// The key of the refund that an order gets for it: there is one.
+const KEY: &str = "event-called-off";
+/// Orders that one round goes through.
+const ROUND: i64 = 200;
+
+#[derive(Debug, thiserror::Error)]
+pub enum CallOffError {
+    #[error("there is no such event")]
+    EventUnknown,
+    #[error(transparent)]
+    Retry(#[from] RetryError),
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+}
+
+/// Stops the sale and lets holds go. Told again, what was refused is tried once more.
+pub async fn begin(pool: &PgPool, event_id: i64, reason: &str, actor: &str) -> Result<(), CallOffError> {
+    let (pool, reason, actor) = (pool.clone(), reason.to_owned(), actor.to_owned());
+    db::write(async move {
+        let mut tx = db::event_tx(&pool, event_id).await?;
+        let stopped =
+            sqlx::query!("update event set sale_state = 'cancelled' where id = $1", event_id).execute(&mut *tx).await?;
+        if stopped.rows_affected() == 0 {
+            return Err(CallOffError::EventUnknown);
+        }
+        let now = clock::now(&mut tx).await?;
+        sqlx::query!(
+            "insert into event_cancellation (event_id, reason, actor, started_at) values ($1, $2, $3, $4)
+             on conflict (event_id) do update set finished_at = null",
+            event_id,
+            reason,
+            actor,
+            now
+        )
+        .execute(&mut *tx)
+        .await?;
+        stop_payments(&mut tx, event_id, now).await?;
+        let_holds_go(&mut tx, event_id, now).await?;
+        retry_failed(&mut tx, event_id, &actor).await?;
+        tx.commit().await?;
+        Ok(())
+    })
+    .await
+}
+
+/// Payments that are under way are resolved and let go; orders without one are over.
+async fn stop_payments(tx: &mut Tx, event_id: i64, now: DateTime<Utc>) -> sqlx::Result<()> {
+    sqlx::query!(
+        r#"update "order" set cancel_requested = true where event_id = $1 and state in ('open', 'payment_due')"#,
+        event_id
+    )
+    .execute(&mut **tx)
+    .await?;
+    sqlx::query!(
+        r#"update "order" o set state = 'cancelled', cancel_reason = 'called_off' where event_id = $1 and state = 'open' and not exists (
+               select from attempt a where a.order_id = o.id
+                 and a.state not in ('declined', 'voided', 'captured', 'capture_failed', 'refunded'))"#,
+        event_id
+    )
+    .execute(&mut **tx)
+    .await?;
+    sqlx::query!(
+        r#"update attempt set pokes = pokes + 1, next_run_at = $2 where state not in ('declined', 'voided', 'captured', 'capture_failed', 'refunded')
+             and order_id in (select id from "order" where event_id = $1 and state in ('open', 'payment_due'))"#,
+        event_id,
+        now
+    )
+    .execute(&mut **tx)
+    .await?;
+    Ok(())
+}
+
+/// All holds but those that a payment still freezes; those end when it is resolved.
+async fn let_holds_go(tx: &mut Tx, event_id: i64, now: DateTime<Utc>) -> sqlx::Result<()> {
+    let ended = sqlx::query_scalar!(
+        "update hold set state = 'released', ended_at = $2, version = version + 1
+         where event_id = $1 and state = 'live' and attempt_id is null returning id",
+        event_id,
+        now
+    )
+    .fetch_all(&mut **tx)
+    .await?;
+    let freed = sqlx::query!(
+        "update event_seat set status = 0, hold_id = null, held_until = null, version = version + 1
+         where event_id = $1 and status = 1 and hold_id = any($2) returning seat_no, version",
+        event_id,
+        &ended
+    )
+    .fetch_all(&mut **tx)
+    .await?;
+    let changes: Vec<SeatChange> = freed
+        .into_iter()
+        .map(|s| SeatChange { seat_no: s.seat_no, status: Status::Available, version: s.version, held_until: None })
+        .collect();
+    outbox::append(tx, event_id, now, &changes).await
+}
+
+async fn retry_failed(tx: &mut Tx, event_id: i64, actor: &str) -> Result<(), RetryError> {
+    let failed = sqlx::query_scalar!(
+        "select r.id from refund r join refund_request q on q.id = r.request_id
+         where q.event_id = $1 and q.key = $2 and r.state = 'failed' and r.replaced_by is null order by r.id",
+        event_id,
+        KEY
+    )
+    .fetch_all(&mut **tx)
+    .await?;
+    for refund_id in failed {
+        owed::retry_in(tx, refund_id, Instead::Card, "the event is called off", actor).await?;
+    }
+    Ok(())
+}
+
+/// Events that are not gone through yet.
+pub async fn unfinished(pool: &PgPool) -> sqlx::Result<Vec<i64>> {
+    sqlx::query_scalar!("select event_id from event_cancellation where finished_at is null order by started_at")
+        .fetch_all(pool)
+        .await
+}
+
+/// One round: orders that have no final result yet, each in a transaction of its own. Returns whether
+/// something was given back, so that another round may find more.
+pub async fn go_on(pool: &PgPool, event_id: i64) -> sqlx::Result<bool> {
+    let told = sqlx::query!("select reason, actor from event_cancellation where event_id = $1", event_id)
+        .fetch_one(pool)
+        .await?;
+    let open = sqlx::query_scalar!(
+        r#"select o.id from "order" o left join event_cancellation_order c on c.event_id = o.event_id and c.order_id = o.id
+           where o.event_id = $1 and (o.state in ('open', 'confirmed', 'payment_due') or c.result = 'waiting')
+             and c.result is distinct from 'given_back'
+           order by c.updated_at nulls first, o.id limit $2"#,
+        event_id,
+        ROUND
+    )
+    .fetch_all(pool)
+    .await?;
+    let mut progress = false;
+    let mut left = false;
+    for order_id in open {
+        let (pool, reason, actor) = (pool.clone(), told.reason.clone(), told.actor.clone());
+        let result = db::write(async move { one(&pool, event_id, order_id, reason, actor).await }).await?;
+        progress |= result == "given_back";
+        left |= result == "waiting";
+    }
+    if !progress && !left {
+        sqlx::query!(
+            "update event_cancellation set finished_at = db_clock() where event_id = $1 and finished_at is null",
+            event_id
+        )
+        .execute(pool)
+        .await?;
+    }
+    Ok(progress)
+}
+
+/// What becomes of an order, and why.
+struct Came {
+    result: &'static str,
+    detail: String,
+    request_id: Option<Uuid>,
+}
+
+impl Came {
+    fn of(result: &'static str, detail: &str) -> Self {
+        Self { result, detail: detail.to_owned(), request_id: None }
+    }
+}
+
+async fn one(
+    pool: &PgPool,
+    event_id: i64,
+    order_id: Uuid,
+    reason: String,
+    actor: String,
+) -> sqlx::Result<&'static str> {
+    let mut tx = db::event_tx(pool, event_id).await?;
+    let state = sqlx::query_scalar!(r#"select state from "order" where id = $1 for update"#, order_id)
+        .fetch_one(&mut *tx)
+        .await?;
+    let before = sqlx::query!(
+        "select result from event_cancellation_order where event_id = $1 and order_id = $2",
+        event_id,
+        order_id
+    )
+    .fetch_optional(&mut *tx)
+    .await?;
+    if before.as_ref().is_some_and(|b| b.result == "given_back") {
+        return Ok("given_back"); // another hub was faster
+    }
+    let now = clock::now(&mut tx).await?;
+    let live = attempt::live(&mut tx, order_id).await?;
+    let came = match (state.as_str(), live) {
+        (_, Some(_)) => Came::of("waiting", "a payment is under way"),
+        ("confirmed", None) => {
+            let ask = Ask {
+                order_id,
+                key: KEY.to_owned(),
+                what: What::All,
+                seats_become: Some(SeatsBecome::Dead),
+                reason,
+                actor,
+                called_off: true,
+            };
+            match refund::give_back_in(&mut tx, event_id, &ask).await {
+                Ok(request_id) => Came { request_id: Some(request_id), ..Came::of("given_back", "") },
+                Err(RefundError::Database(error)) => return Err(error),
+                Err(refused) => Came::of("refused", &refused.to_string()),
+            }
+        }
+        ("payment_due", None) => {
+            due::give_back(&mut tx, event_id, order_id, SeatsBecome::Dead, "called_off", now).await?;
+            Came::of("given_back", "nothing was paid")
+        }
+        ("open", None) => {
+            sqlx::query!(
+                r#"update "order" set state = 'cancelled', cancel_reason = 'called_off' where id = $1"#,
+                order_id
+            )
+            .execute(&mut *tx)
+            .await?;
+            let_holds_go(&mut tx, event_id, now).await?;
+            Came::of("given_back", "nothing was charged")
+        }
+        _ => {
+            let_holds_go(&mut tx, event_id, now).await?; // the payment that froze it is resolved
+            Came::of("given_back", if before.is_some() { "nothing was charged" } else { "given back already" })
+        }
+    };
+    sqlx::query!(
+        "insert into event_cancellation_order (event_id, order_id, result, detail, request_id, updated_at) values ($1, $2, $3, $4, $5, $6)
+         on conflict (event_id, order_id) do update set result = excluded.result, detail = excluded.detail,
+             request_id = excluded.request_id, updated_at = excluded.updated_at",
+        event_id,
+        order_id,
+        came.result,
+        came.detail,
+        came.request_id,
+        now
+    )
+    .execute(&mut *tx)
+    .await?;
+    tx.commit().await?;
+    Ok(came.result)
+}
+
+/// How far it is: a result an order, the refused ones first.
+pub async fn report(pool: &PgPool, event_id: i64) -> sqlx::Result<Option<CalledOff>> {
+    let Some(head) = sqlx::query!(
+        "select reason, actor, started_at, finished_at from event_cancellation where event_id = $1",
+        event_id
+    )
+    .fetch_optional(pool)
+    .await?
+    else {
+        return Ok(None);
+    };
+    let orders = sqlx::query_as!(
+        CalledOffOrder,
+        r#"select o.id as order_id, o.code, o.currency, coalesce(q.amount_minor, 0) as "amount_minor!",
+                  case when c.result <> 'given_back' then c.result
+                       when exists (select from refund r where r.request_id = q.id and r.state = 'failed' and r.replaced_by is null) then 'refused'
+                       when exists (select from refund r where r.request_id = q.id and r.state in ('pending', 'accepted')) then 'on_its_way'
+                       when coalesce(q.amount_minor, 0) = 0 then 'nothing_paid' else 'refunded' end as "result!",
+                  coalesce((select string_agg(r.failure, ', ') from refund r
+                            where r.request_id = q.id and r.state = 'failed' and r.replaced_by is null), c.detail) as "detail!"
+           from event_cancellation_order c join "order" o on o.id = c.order_id left join refund_request q on q.id = c.request_id
+           where c.event_id = $1 order by o.code"#,
+        event_id
+    )
+    .fetch_all(pool)
+    .await?;
+    let (refused, others): (Vec<_>, Vec<_>) = orders.into_iter().partition(|o| o.result == "refused");
+    Ok(Some(CalledOff {
+        event_id,
+        reason: head.reason,
+        actor: head.actor,
+        started_at: head.started_at,
+        gone_through_at: head.finished_at,
+        refused_count: refused.len() as i64,
+        orders: refused.into_iter().chain(others).collect(),
+    }))
+}

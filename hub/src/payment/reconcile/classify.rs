@@ -1,0 +1,356 @@
+//! The provider's books beside ours: what each class is, as one question to the database.
+//!
+//! An intent is joined to the attempt that its metadata names, then to the one that names it.
+//! Amounts of transactions are in the currency of settlement: they are compared only where that is the payment's.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::finding::{Class, Found};
+use crate::payment::provider::money;
+
+/// What is looked at, and how patiently.
+#[derive(Debug, Clone, Copy)]
+pub struct Scope {
+    /// Since then.
+    pub from: DateTime<Utc>,
+    pub now: DateTime<Utc>,
+    /// What is younger may still be on its way.
+    pub grace: TimeDelta,
+    /// Somebody else uses the account: what does not bear our metadata is not ours.
+    pub account_shared: bool,
+}
+
+/// Types of transactions that we know: those of payments and refunds, and those that are the provider's own business.
+const TYPES: &[&str] = &[
+    "charge",
+    "payment",
+    "refund",
+    "payment_refund",
+    "refund_failure",
+    "payment_failure_refund",
+    "payment_refund_failure",
+    "adjustment",
+    "stripe_fee",
+    "stripe_fx_fee",
+    "tax_fee",
+    "application_fee",
+    "application_fee_refund",
+    "payout",
+    "payout_cancel",
+    "payout_failure",
+    "transfer",
+    "transfer_cancel",
+    "transfer_failure",
+    "transfer_refund",
+    "topup",
+    "topup_reversal",
+    "reserve_transaction",
+    "reserved_funds",
+    "contribution",
+    "climate_order_purchase",
+];
+
+pub async fn classify(db: &mut PgConnection, scope: Scope) -> anyhow::Result<Vec<Found>> {
+    let mut found = captured(db, scope).await?;
+    found.extend(not_captured(db, scope).await?);
+    found.extend(captured_twice(db, scope).await?);
+    found.extend(orphans(db, scope).await?);
+    found.extend(refunds_outside(db, scope).await?);
+    found.extend(refunds_of_ours(db, scope).await?);
+    found.extend(transactions(db, scope).await?);
+    Ok(found)
+}
+
+/// M1 and M3: what the provider has captured, against the attempt and the order that it is for.
+///
+/// Money whose refund we have written down is explained by that: it is on the list of refunds.
+async fn captured(db: &mut PgConnection, scope: Scope) -> anyhow::Result<Vec<Found>> {
+    let rows = sqlx::query!(
+        r#"select p.pi_id, p.amount_received, p.currency, p.attempt_id as named, p.created_at,
+                  a.id as "attempt_id?", a.state as "state?", a.amount_minor as "amount_minor?", a.currency as "ours?",
+                  a.order_id as "order_id?", o.state as "order_state?",
+                  exists(select from refund r where r.attempt_id = a.id) as "refund!",
+                  p.amount_received - coalesce((select sum(r.amount) from provider_refund r
+                      where r.pi_id = p.pi_id and r.status not in ('failed', 'canceled')), 0)::bigint as "net!"
+           from provider_intent p
+           left join lateral (
+               select * from attempt a where a.pi_id = p.pi_id or (a.id = p.attempt_id and a.pi_id is null)
+               order by a.pi_id is null limit 1) a on true
+           left join "order" o on o.id = a.order_id
+           where p.status = 'succeeded' and p.amount_received > 0 and p.created_at >= $1"#,
+        scope.from - TimeDelta::hours(24)
+    )
+    .fetch_all(db)
+    .await?;
+    let mut found = Vec::new();
+    for row in rows {
+        let base = |class, detail: String| Found {
+            class,
+            subject: format!("intent:{}", row.pi_id),
+            order_id: row.order_id,
+            attempt_id: row.attempt_id,
+            pi_id: Some(row.pi_id.clone()),
+            amount: Some(row.net),
+            currency: Some(row.currency.clone()),
+            detail,
+        };
+        let (Some(state), Some(amount_minor), Some(ours)) = (&row.state, row.amount_minor, &row.ours) else {
+            if row.net > 0 {
+                let foreign = scope.account_shared && row.named.is_none();
+                let detail =
+                    if foreign { "somebody else's payment" } else { "captured, and no attempt of ours explains it" };
+                found.push(base(if foreign { Class::M7 } else { Class::M1 }, detail.to_owned()));
+            }
+            continue;
+        };
+        let decided = matches!(
+            state.as_str(),
+            "declined" | "voided" | "captured" | "capture_failed" | "refunded" | "refund_failed"
+        );
+        let due = decided || row.created_at < scope.now - scope.grace;
+        let order = row.order_state.as_deref().unwrap_or("gone");
+        let sold = matches!(order, "confirmed" | "payment_due")
+            && matches!(state.as_str(), "captured" | "capture_pending" | "capture_unknown");
+        if row.net > 0 && due && !sold && !row.refund {
+            found.push(base(Class::M1, format!("captured; the attempt is {state}, the order {order}")));
+        }
+        let asked = money::to_provider(ours, amount_minor).ok();
+        if !ours.eq_ignore_ascii_case(&row.currency) || asked != Some(row.amount_received) {
+            let detail = format!("captured {} {}; asked for {amount_minor} {ours}", row.amount_received, row.currency);
+            found.push(base(Class::M3, detail));
+        }
+    }
+    Ok(found)
+}
+
+/// M2: sold for some time, and the money is not here; or we believe that it is, and the provider does not.
+async fn not_captured(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Vec<Found>> {
+    let rows = sqlx::query!(
+        r#"select a.id, a.order_id, a.pi_id, a.state, p.status as "status?", p.amount as "amount?", p.currency as "currency?"
+           from attempt a join "order" o on o.id = a.order_id left join provider_intent p on p.pi_id = a.pi_id
+           where o.state = 'confirmed' and o.confirmed_at < $1
+             and (a.state in ('capture_pending', 'capture_unknown')
+                  or (a.state = 'captured' and p.status <> 'succeeded' and p.created_at >= $2))"#,
+        scope.now - scope.grace,
+        scope.from - TimeDelta::hours(24)
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| Found {
+            class: Class::M2,
+            subject: format!("attempt:{}", row.id),
+            order_id: Some(row.order_id),
+            attempt_id: Some(row.id),
+            pi_id: row.pi_id,
+            amount: row.amount,
+            currency: row.currency,
+            detail: format!(
+                "sold; the attempt is {}, the provider says {}",
+                row.state,
+                row.status.as_deref().unwrap_or("nothing")
+            ),
+        })
+        .collect())
+}
+
+/// M4: one order, and two payments that were kept.
+async fn captured_twice(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Vec<Found>> {
+    let rows = sqlx::query!(
+        r#"select order_id as "order_id!", count(*) as "payments!", array_agg(pi_id order by pi_id) as "pi_ids!"
+           from (select p.pi_id, coalesce(a.order_id, p.order_id) as order_id, p.amount_received
+                        - coalesce((select sum(r.amount) from provider_refund r
+                                    where r.pi_id = p.pi_id and r.status not in ('failed', 'canceled')), 0) as net
+                 from provider_intent p left join attempt a on a.pi_id = p.pi_id
+                 where p.status = 'succeeded' and p.created_at >= $1) as kept
+           where net > 0 and order_id is not null
+           group by order_id having count(*) > 1"#,
+        scope.from - TimeDelta::hours(24)
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| Found {
+            class: Class::M4,
+            subject: format!("order:{}", row.order_id),
+            order_id: Some(row.order_id),
+            attempt_id: None,
+            pi_id: row.pi_ids.first().cloned(),
+            amount: None,
+            currency: None,
+            detail: format!("{} payments were kept: {}", row.payments, row.pi_ids.join(", ")),
+        })
+        .collect())
+}
+
+/// M5: money is reserved, and nobody waits for it.
+async fn orphans(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Vec<Found>> {
+    let rows = sqlx::query!(
+        r#"select p.pi_id, p.amount, p.currency, p.attempt_id as named, a.id as "attempt_id?", a.order_id as "order_id?", a.state as "state?"
+           from provider_intent p left join attempt a on a.pi_id = p.pi_id
+           where p.status = 'requires_capture' and p.created_at between $1 and $2
+             and (a.id is null or a.state in ('declined', 'voided', 'capture_failed', 'refunded', 'refund_failed'))"#,
+        scope.from - TimeDelta::hours(24),
+        scope.now - scope.grace
+    )
+    .fetch_all(db)
+    .await?;
+    let ours = rows.into_iter().filter(|row| row.named.is_some() || row.attempt_id.is_some() || !scope.account_shared);
+    Ok(ours
+        .map(|row| Found {
+            class: Class::M5,
+            subject: format!("intent:{}", row.pi_id),
+            order_id: row.order_id,
+            attempt_id: row.attempt_id,
+            pi_id: Some(row.pi_id),
+            amount: Some(row.amount),
+            currency: Some(row.currency),
+            detail: format!("reserved; the attempt is {}", row.state.as_deref().unwrap_or("not known")),
+        })
+        .collect())
+}
+
+/// M6, their side: refunds of our payments that we did not write down.
+async fn refunds_outside(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Vec<Found>> {
+    let rows = sqlx::query!(
+        r#"select p.re_id, p.pi_id, p.amount, p.currency, a.id, a.order_id
+           from provider_refund p join attempt a on a.pi_id = p.pi_id
+           where p.created_at >= $1 and p.status not in ('failed', 'canceled')
+             and not exists (select from refund r where r.provider_id = p.re_id or r.id = p.refund_id)"#,
+        scope.from
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| Found {
+            class: Class::M6,
+            subject: format!("refund:{}", row.re_id),
+            order_id: Some(row.order_id),
+            attempt_id: Some(row.id),
+            pi_id: row.pi_id,
+            amount: Some(row.amount),
+            currency: Some(row.currency),
+            detail: "given back outside of us".to_owned(),
+        })
+        .collect())
+}
+
+/// M6, our side: refunds that we believe in and the provider does not, or not so.
+async fn refunds_of_ours(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Vec<Found>> {
+    struct Row {
+        id: Uuid,
+        state: String,
+        amount_minor: i64,
+        attempt_id: Uuid,
+        order_id: Uuid,
+        pi_id: Option<String>,
+        ours: String,
+        status: Option<String>,
+        amount: Option<i64>,
+    }
+    let rows = sqlx::query_as!(
+        Row,
+        r#"select r.id, r.state, r.amount_minor, a.id as attempt_id, a.order_id, a.pi_id, a.currency as ours,
+                  p.status as "status?", p.amount as "amount?"
+           from refund r join attempt a on a.id = r.attempt_id
+           left join provider_refund p on p.re_id = r.provider_id or p.refund_id = r.id
+           where r.created_at >= $1 and r.created_at < $2 and r.state <> 'pending'"#,
+        scope.from,
+        scope.now - scope.grace
+    )
+    .fetch_all(db)
+    .await?;
+    let differs = |row: &Row| -> Option<String> {
+        let there = row.status.as_deref().filter(|s| !matches!(*s, "failed" | "canceled"));
+        match (row.state.as_str(), there) {
+            ("failed", None) => None,
+            ("failed", Some(status)) => Some(format!("we have it as failed, the provider as {status}")),
+            (state, None) => {
+                let status = row.status.as_deref().unwrap_or("not there");
+                Some(format!("we have it as {state}, the provider as {status}"))
+            }
+            _ if row.amount != money::to_provider(&row.ours, row.amount_minor).ok() => {
+                Some("the amounts differ".to_owned())
+            }
+            _ => None,
+        }
+    };
+    Ok(rows
+        .iter()
+        .filter_map(|row| {
+            Some(Found {
+                class: Class::M6,
+                subject: format!("refund:{}", row.id),
+                order_id: Some(row.order_id),
+                attempt_id: Some(row.attempt_id),
+                pi_id: row.pi_id.clone(),
+                amount: row.amount,
+                currency: Some(row.ours.to_ascii_lowercase()),
+                detail: differs(row)?,
+            })
+        })
+        .collect())
+}
+
+/// M7: what we have no name for. M1 and M3 once more, from the side of what moved.
+async fn transactions(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Vec<Found>> {
+    let types: Vec<String> = TYPES.iter().map(|t| (*t).to_owned()).collect();
+    let unknown = sqlx::query!(
+        "select txn_id, type as kind, amount, currency from provider_transaction where created_at >= $1 and not type = any($2)",
+        scope.from,
+        &types
+    )
+    .fetch_all(&mut *db)
+    .await?;
+    let charges = sqlx::query!(
+        r#"select t.source as "source!", min(t.txn_id) as "txn_id!", sum(t.amount)::bigint as "moved!", min(t.currency) as "currency!",
+                  count(distinct t.currency) as "currencies!",
+                  p.pi_id as "pi_id?", p.amount_received as "received?", p.currency as "charged?"
+           from provider_transaction t left join provider_intent p on p.charge_id = t.source
+           where t.created_at >= $1 and t.type in ('charge', 'payment') and t.source is not null
+           group by t.source, p.pi_id"#,
+        scope.from
+    )
+    .fetch_all(db)
+    .await?;
+    let found = |class, txn_id: &str, pi_id: Option<String>, amount, currency: &str, detail: String| Found {
+        class,
+        subject: format!("transaction:{txn_id}"),
+        order_id: None,
+        attempt_id: None,
+        pi_id,
+        amount: Some(amount),
+        currency: Some(currency.to_owned()),
+        detail,
+    };
+    let mut all: Vec<Found> = unknown
+        .into_iter()
+        .map(|t| {
+            found(Class::M7, &t.txn_id, None, t.amount, &t.currency, format!("a transaction of type {:?}", t.kind))
+        })
+        .collect();
+    for t in charges {
+        let (Some(received), Some(charged)) = (t.received, &t.charged) else {
+            let class = if scope.account_shared { Class::M7 } else { Class::M1 };
+            all.push(found(
+                class,
+                &t.txn_id,
+                None,
+                t.moved,
+                &t.currency,
+                format!("{} belongs to no payment that we can see", t.source),
+            ));
+            continue;
+        };
+        if t.currencies == 1 && t.currency == *charged && t.moved != received {
+            let detail = format!("{} moved for a payment of {received}", t.moved);
+            all.push(found(Class::M3, &t.txn_id, t.pi_id, t.moved, &t.currency, detail));
+        }
+    }
+    Ok(all)
+}

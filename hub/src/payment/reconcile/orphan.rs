@@ -1,0 +1,109 @@
+//! Payments that no attempt of ours explains: a reservation is let go, captured money goes back, and people are told.
+//!
+//! Only what bears our metadata is touched while others use the account too: what a venue sells
+//! elsewhere is not ours to give back.
+
+use sqlx::PgPool;
+
+use super::{
+    books,
+    finding::{self, Class, Found},
+};
+use crate::payment::{
+    provider::{Call, Client, IntentStatus, Outcome, PaymentIntent},
+    record::{self, How},
+};
+
+/// What became of an intent that nobody explains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// The provider has no such intent, or nothing of it is left.
+    Nothing,
+    /// Somebody else's.
+    Foreign,
+    LetGo,
+    GivenBack,
+    /// Not yet: it is asked about again.
+    Later,
+}
+
+/// Sees to an intent that a webhook told of and that no attempt of ours explains after the grace time.
+pub async fn resolve(pool: &PgPool, client: &Client, pi_id: &str, account_shared: bool) -> anyhow::Result<Fate> {
+    let call = Call::get(pi_id);
+    let answer = client.send(&call).await;
+    note(pool, &call, &answer).await?;
+    let intent: PaymentIntent = match (&answer.outcome, answer.object()) {
+        (_, Some(intent)) => intent,
+        (Outcome::Rejected(_), _) => return Ok(Fate::Nothing),
+        _ => return Ok(Fate::Later),
+    };
+    books::write_intent(pool, &intent).await?;
+    if account_shared && !intent.metadata.contains_key("attempt") {
+        return Ok(Fate::Foreign);
+    }
+    match intent.status {
+        IntentStatus::Canceled => Ok(Fate::Nothing),
+        IntentStatus::Processing | IntentStatus::Other(_) => Ok(Fate::Later),
+        IntentStatus::Succeeded => {
+            let row = keep(pool, Class::M1, &intent, "captured, and no attempt of ours explains it").await?;
+            let call = Call::refund_orphan(pi_id, row.repair_tries);
+            let answer = client.send(&call).await;
+            note(pool, &call, &answer).await?;
+            let done = match &answer.outcome {
+                Outcome::Done(_) => true,
+                Outcome::Rejected(refusal) => refusal.code == "charge_already_refunded",
+                _ => false,
+            };
+            tried(pool, row.id, done).await?;
+            Ok(if done { Fate::GivenBack } else { Fate::Later })
+        }
+        _ => {
+            let reserved = intent.status == IntentStatus::RequiresCapture;
+            let detail = if reserved { "reserved, and nobody waits for it" } else { "begun, and nobody waits for it" };
+            let row = keep(pool, Class::M5, &intent, detail).await?;
+            let done = cancel(pool, client, pi_id, row.repair_tries).await?;
+            tried(pool, row.id, done).await?;
+            Ok(if done { Fate::LetGo } else { Fate::Later })
+        }
+    }
+}
+
+/// Lets an intent go, and says whether it is gone.
+pub async fn cancel(pool: &PgPool, client: &Client, pi_id: &str, n: i32) -> anyhow::Result<bool> {
+    let call = Call::cancel_orphan(pi_id, n);
+    let answer = client.send(&call).await;
+    note(pool, &call, &answer).await?;
+    let gone = |intent: &PaymentIntent| intent.status == IntentStatus::Canceled;
+    if let Some(intent) = answer.object::<PaymentIntent>() {
+        books::write_intent(pool, &intent).await?;
+        return Ok(gone(&intent));
+    }
+    Ok(books::one(pool, client, pi_id).await?.as_ref().is_some_and(gone))
+}
+
+async fn note(pool: &PgPool, call: &Call, answer: &crate::payment::provider::Answer) -> sqlx::Result<()> {
+    let mut db = pool.acquire().await?;
+    record::note_how(&mut db, How::of(call.op, answer)).await
+}
+
+async fn keep(pool: &PgPool, class: Class, intent: &PaymentIntent, detail: &str) -> sqlx::Result<finding::Kept> {
+    let mut db = pool.acquire().await?;
+    let now = crate::clock::now(&mut db).await?;
+    let found = Found {
+        class,
+        subject: format!("intent:{}", intent.id),
+        order_id: None,
+        attempt_id: None,
+        pi_id: Some(intent.id.clone()),
+        amount: Some(intent.amount_received.max(intent.amount_capturable)),
+        currency: Some(intent.currency.to_ascii_lowercase()),
+        detail: detail.to_owned(),
+    };
+    finding::keep(&mut db, &found, now).await
+}
+
+async fn tried(pool: &PgPool, id: i64, done: bool) -> sqlx::Result<()> {
+    let mut db = pool.acquire().await?;
+    let now = crate::clock::now(&mut db).await?;
+    finding::repaired(&mut db, id, done, now).await
+}
