@@ -59,6 +59,8 @@ impl Provider {
         config.payment.webhook_secrets.clone_from(&self.settings.webhook_secrets);
         config.payment.timeout_ms = 600;
         config.payment.worker_tick_ms = 20;
+        config.gate.tick_ms = 200;
+        config.reconcile.settle_s = 3;
     }
 
     pub fn url(&self) -> &str {
@@ -176,8 +178,10 @@ impl Ledger {
     /// cost; nothing is reserved without a live attempt; no order was captured twice.
     pub async fn agrees_with(&self, database: &Database) {
         let confirmed: i64 = sqlx::query_scalar(
-            "select coalesce(sum(t.amount_minor), 0)::bigint from tender t join \"order\" o on o.id = t.order_id
-             where t.kind = 'card' and o.state = 'confirmed'",
+            "select (coalesce(sum(t.amount_minor), 0) - coalesce(sum((
+                 select sum(r.amount_minor) from refund r join attempt a on a.id = r.attempt_id
+                 where a.tender_id = t.id and a.state = 'captured' and r.state <> 'failed')), 0))::bigint
+             from tender t join \"order\" o on o.id = t.order_id where t.kind = 'card' and o.state = 'confirmed'",
         )
         .fetch_one(database.pool())
         .await
@@ -251,6 +255,13 @@ impl Provider {
         let confirmed = self.call(&format!("payment_intents/{id}/confirm"), String::new()).await;
         assert_eq!(confirmed["status"], "requires_capture");
         id
+    }
+
+    /// What somebody does on the provider's own pages, beside us.
+    pub async fn beside(&self, path: &str, body: &str) -> Value {
+        let done = self.call(path, body.to_owned()).await;
+        assert!(done.get("error").is_none(), "{path}: {done}");
+        done
     }
 
     pub async fn call(&self, path: &str, body: String) -> Value {

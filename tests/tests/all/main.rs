@@ -18,5 +18,9 @@ mod mail; // what buyers are told
 mod payment_races; // the races of paying, by number
 mod payment_races_reader; // and the one at a card reader
 mod peers; // clients and servers that we did not write
+mod money_races; // more of them: refunds, orphans, the provider's bad days, clocks
+mod refunds; // money that goes back, and what becomes of the seats
+mod reconcile; // the provider's books beside ours, and the gate
+mod exchange; // what staff do with an order besides
 mod command_line; // the binary as an operator meets it
 mod demo; // one command, and gone without a trace

@@ -15,23 +15,23 @@ use fullhouse_tests::{
 };
 use serde_json::{Value, json};
 
-struct Race {
-    database: Database,
-    clock: Clock,
-    provider: Provider,
-    hub: Hub,
-    event: i64,
-    fan: Fan,
-    order: Value,
+pub struct Race {
+    pub database: Database,
+    pub clock: Clock,
+    pub provider: Provider,
+    pub hub: Hub,
+    pub event: i64,
+    pub fan: Fan,
+    pub order: Value,
 }
 
 impl Race {
     /// A fan with an order for two seats, about to pay.
-    async fn ready() -> Self {
+    pub async fn ready() -> Self {
         Self::with(true, |_| {}).await
     }
 
-    async fn with(webhooks: bool, more: impl FnOnce(&mut fullhouse::config::Config)) -> Self {
+    pub async fn with(webhooks: bool, more: impl FnOnce(&mut fullhouse::config::Config)) -> Self {
         let (database, clock) = Database::with_clock().await;
         let event = Rows::new(2, 10).open(database.pool()).await;
         let provider = Provider::start().await;
@@ -47,16 +47,16 @@ impl Race {
         Self { database, clock, provider, hub, event, fan, order }
     }
 
-    async fn pay(&self) -> Value {
+    pub async fn pay(&self) -> Value {
         self.fan.pay(&self.order, &key(), CARD).await.ok()["attempt"].clone()
     }
 
-    async fn until(&self, state: &str) -> Value {
+    pub async fn until(&self, state: &str) -> Value {
         until_in_time(&self.database, &self.clock, &self.fan, &self.order, &[state]).await
     }
 
     /// Calls of a kind, as they were written down: key and how often it was sent.
-    async fn calls(&self, op: &str) -> Vec<(String, i32)> {
+    pub async fn calls(&self, op: &str) -> Vec<(String, i32)> {
         sqlx::query_as("select idem_key, sends from provider_call where op = $1 order by id")
             .bind(op)
             .fetch_all(self.database.pool())
@@ -64,13 +64,27 @@ impl Race {
             .expect("the test's database answers")
     }
 
-    async fn set(&self, sql: &str) {
+    pub async fn set(&self, sql: &str) {
         let done = sqlx::query(sql).execute(self.database.pool()).await.expect("the test's database answers");
         assert_eq!(done.rows_affected(), 1, "{sql}");
     }
 
+    /// If nothing but time is waited for, it passes.
+    pub async fn database_in_time(&self) {
+        let next: Option<chrono::DateTime<chrono::Utc>> = sqlx::query_scalar(
+            "select min(next_run_at) from attempt where leased_until is null having bool_and(next_run_at > db_clock())",
+        )
+        .fetch_optional(self.database.pool())
+        .await
+        .expect("the test's database answers")
+        .flatten();
+        if let Some(next) = next {
+            self.clock.advance(next - self.clock.now().await + TimeDelta::milliseconds(1)).await;
+        }
+    }
+
     /// Money and seats agree, and nothing is left over.
-    async fn over(self) {
+    pub async fn over(self) {
         self.provider.ledger().await.agrees_with(&self.database).await;
         self.hub.stop().await;
         self.database.finish().await;

@@ -1,0 +1,218 @@
+//! What staff do with an order besides giving it back: exchange seats, issue a ticket once more, look it up, note.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fullhouse_tests::{
+    database::Database,
+    eventually,
+    fan::{self, Fan},
+    hub::Hub,
+    provider::{CARD, Provider, key, order, until},
+    rows::Rows,
+    till::Till,
+};
+use serde_json::{Value, json};
+
+struct Scene {
+    database: Database,
+    provider: Provider,
+    hub: Hub,
+    till: Till,
+    event: i64,
+}
+
+impl Scene {
+    /// The second row costs 60.00, the third 30.00, the first 45.00.
+    async fn open() -> Self {
+        let database = Database::new().await;
+        let event = Rows::new(3, 10).open(database.pool()).await;
+        for statement in [
+            "insert into price_level (event_id, level, name, category, color) values ($1, 1, 'Better', 'Better', '#ffffff'), ($1, 2, 'Worse', 'Worse', '#000000')",
+            "insert into price (event_id, level, ticket_type, amount_minor) values ($1, 1, 'adult', 6000), ($1, 2, 'adult', 3000)",
+            "update event_seat set level = seat_no / 10 where event_id = $1",
+        ] {
+            sqlx::query(statement).bind(event).execute(database.pool()).await.expect("levels");
+        }
+        let provider = Provider::start().await;
+        let mut config = database.config().await;
+        provider.configure(&mut config);
+        let hub = Hub::start(config).await;
+        let till = Till::enrol(&database, &hub.url(), "Window 1").await;
+        Self { database, provider, hub, till, event }
+    }
+
+    async fn fan(&self) -> Fan {
+        fan::many(&self.database, &self.hub.url(), 1).await.remove(0)
+    }
+
+    async fn bought(&self, fan: &Fan, seats: &[i32]) -> Value {
+        let open = order(fan, self.event, seats).await;
+        fan.pay(&open, &key(), CARD).await.ok();
+        until(fan, &open, &["captured"]).await
+    }
+
+    async fn exchange(&self, order: &Value, key: &str, pairs: &[(i32, i32)], received: Option<i64>) -> fan::Answer {
+        let seats: Vec<Value> = pairs.iter().map(|(from, to)| json!({ "from": from, "to": to })).collect();
+        let mut body = json!({ "seats": seats, "reason": "a pillar" });
+        if let Some(received) = received {
+            body["received_minor"] = json!(received);
+        }
+        let id = order["id"].as_str().expect("an id");
+        self.till.post_once(&format!("/api/staff/orders/{id}/exchange"), key, body).await
+    }
+
+    async fn close(self) {
+        self.hub.stop().await;
+        self.database.finish().await;
+    }
+}
+
+#[tokio::test]
+async fn an_exchange_costs_the_difference_or_gives_it_back() {
+    let scene = Scene::open().await;
+    let fan = scene.fan().await;
+    let paid = scene.bought(&fan, &[1, 2]).await;
+    let old: Vec<String> = paid["tickets"].as_array().unwrap().iter().map(|t| t["code"].to_string()).collect();
+
+    // For nothing.
+    let once = key();
+    let same = scene.exchange(&paid, &once, &[(1, 5)], None).await.ok();
+    assert_eq!((&same["difference_minor"], &same["order"]["total_minor"]), (&json!(0), &json!(9_000)));
+    assert_eq!(scene.exchange(&paid, &once, &[(1, 5)], None).await.ok()["difference_minor"], 0, "the same one");
+    assert_eq!(scene.exchange(&paid, &once, &[(2, 6)], None).await.code(), "idempotency_mismatch");
+    let alive = |order: &Value| -> Vec<Value> {
+        order["tickets"].as_array().unwrap().iter().filter(|t| t["state"] == "valid").cloned().collect()
+    };
+    assert_eq!(alive(&same["order"]).iter().map(|t| t["seat_no"].clone()).collect::<Vec<_>>(), [2, 5]);
+    assert!(alive(&same["order"]).iter().any(|t| !old.contains(&t["code"].to_string())), "a new code");
+
+    // For more: cash over the counter.
+    let refused = scene.exchange(&paid, &key(), &[(5, 15)], None).await;
+    assert_eq!((refused.code(), &refused.body["difference_minor"]), ("tender_invalid", &json!(1_500)));
+    let more = scene.exchange(&paid, &key(), &[(5, 15)], Some(2_000)).await.ok();
+    assert_eq!((&more["difference_minor"], &more["change_minor"]), (&json!(1_500), &json!(500)));
+    assert_eq!(more["order"]["total_minor"], 10_500);
+
+    // For less: to the card.
+    let less = scene.exchange(&paid, &key(), &[(2, 22)], None).await.ok();
+    assert_eq!((&less["difference_minor"], &less["order"]["total_minor"]), (&json!(-1_500), &json!(9_000)));
+    eventually("the difference has arrived", || async {
+        (scene.provider.ledger().await.refunded() == 1_500).then_some(())
+    })
+    .await;
+
+    for (pairs, code) in [
+        (&[(1, 6)][..], "seat_unknown"),
+        (&[(15, 22)][..], "seats_unavailable"),
+        (&[(15, 99)][..], "seats_unavailable"),
+        (&[(15, 6), (22, 6)][..], "seats_repeated"),
+        (&[][..], "seats_empty"),
+    ] {
+        assert_eq!(scene.exchange(&paid, &key(), pairs, None).await.code(), code, "{pairs:?}");
+    }
+
+    // And then everything goes back: to the card what came from it, the rest from the drawer.
+    let all = json!({ "what": { "kind": "all" }, "seats_become": "on_sale", "reason": "ill" });
+    let back = scene.till.refund(&paid, &key(), all).await.ok();
+    let flows: Vec<(String, i64)> = back["refunds"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|r| (r["kind"].as_str().unwrap().to_owned(), r["amount_minor"].as_i64().unwrap()))
+        .collect();
+    assert_eq!(flows, [("card".to_owned(), 7_500), ("cash".to_owned(), 1_500)]);
+    eventually("all of it has arrived", || async { (scene.provider.ledger().await.refunded() == 9_000).then_some(()) })
+        .await;
+    scene.close().await;
+}
+
+#[tokio::test]
+async fn while_seats_are_exchanged_nobody_gets_in_between() {
+    let scene = Scene::open().await;
+    let fan = scene.fan().await;
+    let paid = scene.bought(&fan, &[1]).await;
+    let stop = AtomicBool::new(false);
+    let bots = fan::many(&scene.database, &scene.hub.url(), 2).await;
+    // One wants the old seat, the other the new one, all the time.
+    let bot = async |bot: &Fan, seat: i32| -> bool {
+        while !stop.load(Ordering::Relaxed) {
+            if bot.hold(scene.event, &[seat]).await.status.is_success() {
+                return true;
+            }
+        }
+        false
+    };
+    let desk = async {
+        // Seat 2 is free until the bot has it: then the exchange is refused, and the old seat stays.
+        let answer = scene.exchange(&paid, &key(), &[(1, 2)], None).await;
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        stop.store(true, Ordering::Relaxed);
+        answer.status.is_success()
+    };
+    let (exchanged, old, new) = tokio::join!(desk, bot(&bots[0], 1), bot(&bots[1], 2));
+    assert_eq!((old, new), (exchanged, !exchanged), "the old seat is free only with the new one sold");
+    let now = fan.order(paid["id"].as_str().unwrap()).await.ok()["order"].clone();
+    assert_eq!(now["lines"][0]["seat_no"], if exchanged { 2 } else { 1 });
+    scene.close().await;
+}
+
+#[tokio::test]
+async fn a_ticket_is_issued_once_more_and_its_old_code_dies() {
+    let scene = Scene::open().await;
+    let fan = scene.fan().await;
+    let paid = scene.bought(&fan, &[1]).await;
+    let (ticket, code): (uuid::Uuid, String) =
+        sqlx::query_as("select id, code from ticket").fetch_one(scene.database.pool()).await.expect("a ticket");
+    let path = format!("/api/staff/tickets/{ticket}/reissue");
+    let again = scene.till.post(&path, json!({ "reason": "lost" })).await.ok();
+    let tickets = again["order"]["tickets"].as_array().expect("tickets").clone();
+    let state = |code: &str| tickets.iter().find(|t| t["code"] == code).map(|t| t["state"].clone());
+    assert_eq!((tickets.len(), state(&code)), (2, Some(json!("void"))));
+    assert_eq!(tickets.iter().filter(|t| t["state"] == "valid").count(), 1);
+    assert_eq!(scene.till.post(&path, json!({ "reason": "twice" })).await.code(), "ticket_dead");
+    let none = format!("/api/staff/tickets/{}/reissue", uuid::Uuid::nil());
+    assert_eq!(scene.till.post(&none, json!({ "reason": "x" })).await.code(), "not_found");
+    assert_eq!(again["log"][0]["verb"], "reissue");
+    let id = paid["id"].as_str().unwrap();
+    assert_eq!(
+        scene.till.post(&format!("/api/staff/orders/{id}/notes"), json!({ "text": "called twice" })).await.status,
+        204
+    );
+    let order = scene.till.get(&format!("/api/staff/orders/{id}")).await.ok();
+    assert_eq!(
+        (&order["log"][1]["text"], &order["log"][1]["actor"]),
+        (&json!("called twice"), &json!("terminal Window 1"))
+    );
+    scene.close().await;
+}
+
+#[tokio::test]
+async fn an_order_is_found_by_whatever_somebody_has() {
+    let scene = Scene::open().await;
+    let (fan, other) = (scene.fan().await, scene.fan().await);
+    sqlx::query("update account set name = 'Łukasz 100% Žižek' where email = $1")
+        .bind(&fan.email)
+        .execute(scene.database.pool())
+        .await
+        .expect("a name");
+    let paid = scene.bought(&fan, &[1, 11]).await;
+    scene.bought(&other, &[12]).await;
+    let code = paid["code"].as_str().expect("a code");
+    let ticket = paid["tickets"][0]["code"].as_str().expect("a ticket");
+    let find = async |text: &str| -> Vec<Value> {
+        let url = reqwest::Url::parse_with_params("http://x/", [("q", text)]).expect("an address");
+        let query = url.query().expect("a query");
+        let found = scene.till.get(&format!("/api/staff/orders?{query}")).await.ok();
+        found["orders"].as_array().expect("orders").iter().map(|o| o["code"].clone()).collect()
+    };
+    for text in [code, &code.to_lowercase(), ticket, &fan.email, "žižek", "100% Łukasz", "Stalls 1 2", "stalls 2 2"]
+    {
+        assert_eq!(find(text).await, [json!(code)], "{text}");
+    }
+    for text in ["_", "%%", "100_", "'", "nobody", "Stalls 9 9", "Stalls 2"] {
+        assert_eq!(find(text).await, [json!(""); 0], "{text}");
+    }
+    assert_eq!(scene.till.get("/api/staff/orders").await.code(), "bad_request");
+    assert_eq!(fan.get("/api/staff/orders?q=x").await.code(), "forbidden");
+    scene.close().await;
+}

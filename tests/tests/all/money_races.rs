@@ -1,0 +1,474 @@
+//! The races of paying, by their number in the specification: the sale against the sweeper, refunds, orphans,
+//! the provider and the clocks. The real client, a real socket, the real machine.
+
+use chrono::TimeDelta;
+use fullhouse::{payment::signature, serve::Roles};
+use fullhouse_tests::{
+    database::Database,
+    eventually, fan,
+    hub::Hub,
+    provider::{CARD, Provider, key, order, until, until_in_time},
+    rows::Rows,
+    till::Till,
+};
+use serde_json::{Value, json};
+
+use super::payment_races::Race;
+
+/// An order that its worker left at the moment between "authorised" and the one transaction.
+async fn authorised(race: &Race) {
+    race.pay().await;
+    let attempt: (uuid::Uuid, i64) = sqlx::query_as("select id, amount_minor from attempt")
+        .fetch_one(race.database.pool())
+        .await
+        .expect("the attempt");
+    let intent = race.provider.authorise(attempt.0, attempt.1, "eur").await;
+    sqlx::query(
+        "update attempt set state = 'authorised', pi_id = $1, authorised_minor = amount_minor, version = version + 1",
+    )
+    .bind(&intent)
+    .execute(race.database.pool())
+    .await
+    .expect("written down");
+}
+
+#[tokio::test]
+async fn race_02_the_sweeper_meets_the_sale() {
+    // The control: a sale that believes what it read before it waited takes the seats from whoever has them now.
+    let race = Race::with(false, |config| config.sweeper.tick_ms = 3_600_000).await;
+    let held: i64 = sqlx::query_scalar("select count(*) from hold where state = 'live' and held_until > db_clock()")
+        .fetch_one(race.database.pool())
+        .await
+        .expect("a hold");
+    race.clock.advance(TimeDelta::minutes(9)).await;
+    let other = fan::many(&race.database, &race.hub.url(), 1).await.remove(0);
+    other.hold(race.event, &[1, 2]).await.ok();
+    let mut naive = race.database.pool().begin().await.expect("a transaction");
+    let taken = sqlx::query(
+        "update event_seat set status = 2, hold_id = null, held_until = null, order_id = $1
+         where event_id = $2 and seat_no in (1, 2) and $3 = 1",
+    )
+    .bind(race.order["id"].as_str().unwrap().parse::<uuid::Uuid>().unwrap())
+    .bind(race.event)
+    .bind(held)
+    .execute(&mut *naive)
+    .await
+    .expect("nothing stops it");
+    assert_eq!(taken.rows_affected(), 2, "the fault that the lock and the versions are for");
+    naive.rollback().await.expect("undone");
+    race.over().await;
+
+    // The sale and the end of the hold, at the same moment, many times: exactly one wins.
+    for round in 0..8 {
+        let (database, clock) = Database::with_clock().await;
+        let event = Rows::new(2, 10).open(database.pool()).await;
+        let provider = Provider::start().await;
+        let mut config = database.config().await;
+        provider.configure(&mut config);
+        config.sweeper.tick_ms = 1;
+        config.payment.worker_tick_ms = 1;
+        let quiet = Roles { workers: false, ..Roles::ALL };
+        let first = Hub::start_as(config.clone(), quiet).await;
+        let fan = fan::many(&database, &first.url(), 1).await.remove(0);
+        let order = order(&fan, event, &[1, 2]).await;
+        let race = Race { database, clock, provider, hub: first, event, fan, order };
+        authorised(&race).await;
+        let ends: chrono::DateTime<chrono::Utc> =
+            sqlx::query_scalar("select held_until from hold").fetch_one(race.database.pool()).await.expect("a hold");
+        race.clock.freeze_at(ends - TimeDelta::milliseconds(1)).await;
+        race.hub.stop().await;
+        let over = async {
+            tokio::time::sleep(std::time::Duration::from_millis(2 * round)).await;
+            race.clock.advance(TimeDelta::milliseconds(2)).await;
+        };
+        let (hub, ()) = tokio::join!(Hub::start(config), over);
+        let fan = race.fan.at(&hub.url());
+        let race = Race { hub, fan, ..race };
+        let end = until_in_time(&race.database, &race.clock, &race.fan, &race.order, &["captured", "voided"]).await;
+        let sold: i64 = sqlx::query_scalar("select count(*) from event_seat where status = 2")
+            .fetch_one(race.database.pool())
+            .await
+            .expect("seats");
+        let won = end["attempt"]["state"] == "captured";
+        let state = end["state"].as_str().expect("a state");
+        assert_eq!((sold, state), if won { (2, "confirmed") } else { (0, "cancelled") }, "round {round}");
+        race.over().await;
+    }
+}
+
+#[tokio::test]
+async fn race_08_a_webhook_with_a_bad_signature_an_old_one_and_one_of_the_other_mode() {
+    let race = Race::with(false, |_| {}).await;
+    let url = format!("{}/api/webhooks/payments", race.hub.url());
+    let now = chrono::Utc::now().timestamp();
+    let body = |live: bool| {
+        json!({ "id": format!("evt_{live}"), "type": "payment_intent.succeeded", "livemode": live,
+            "data": { "object": { "object": "payment_intent", "id": "pi_1" } } })
+        .to_string()
+    };
+    let deliver = async |header: String, body: String| {
+        let request = reqwest::Client::new().post(&url).header("stripe-signature", header).body(body);
+        request.send().await.expect("the hub answers").status().as_u16()
+    };
+    let signed = |at: i64, body: &str| signature::sign(race.provider.secrets(), at, body.as_bytes());
+    assert_eq!(deliver(format!("t={now},v1={}", "0".repeat(64)), body(false)).await, 400);
+    assert_eq!(deliver(signed(now - 301, &body(false)), body(false)).await, 400);
+    assert_eq!(deliver(signed(now, &body(true)), body(true)).await, 200);
+    let stored: Vec<(String, Option<String>)> = sqlx::query_as("select event_id, outcome from webhook_event")
+        .fetch_all(race.database.pool())
+        .await
+        .expect("events");
+    assert_eq!(stored, [("evt_true".to_owned(), Some("wrong_mode".to_owned()))]);
+    race.over().await;
+}
+
+#[tokio::test]
+async fn race_10_a_crash_before_the_call_was_sent() {
+    for (op, has_intent) in [("create", false), ("confirm", true)] {
+        let race = Race::with(false, |_| {}).await;
+        // Written down, and the worker died before a byte left: the provider is away, so no call leaves.
+        race.provider.rules(json!([{ "match": { "op": op }, "effect": { "network": "reset_before" } }])).await;
+        race.pay().await;
+        race.provider.until_asked(op).await;
+        eventually("the call is in doubt", || async {
+            let state: Option<String> =
+                sqlx::query_scalar("select state from provider_call where op = $1 and state = 'unknown' limit 1")
+                    .bind(op)
+                    .fetch_optional(race.database.pool())
+                    .await
+                    .expect("calls");
+            state
+        })
+        .await;
+        race.set(&format!(
+            "update provider_call set state = 'prepared', sends = 0, sent_at = null, http = null where op = '{op}'"
+        ))
+        .await;
+        race.provider.rules(json!([])).await;
+        race.until("captured").await;
+        let calls = race.calls(op).await;
+        assert_eq!(calls.len(), 1, "the same key: {calls:?}");
+        let gets = race.provider.requests("get").await.len();
+        assert!(!has_intent || gets > 0, "asked first");
+        assert_eq!(race.provider.ledger().await.confirms(), 1);
+        race.over().await;
+    }
+}
+
+#[tokio::test]
+async fn race_24_the_provider_is_down() {
+    let race = Race::with(false, |config| {
+        config.gate.provider_calls = 6;
+        config.payment.timeout_ms = 100;
+    })
+    .await;
+    let others = fan::many(&race.database, &race.hub.url(), 2).await;
+    let later = order(&others[0], race.event, &[5]).await;
+    race.provider.rules(json!([{ "effect": { "status": "503" } }])).await;
+    race.pay().await;
+    // The circuit opens after enough calls in vain; no new attempt begins, the seats' time goes on.
+    eventually("the gate is closed for the provider", || async {
+        race.set("update attempt set next_run_at = db_clock()").await;
+        let closed: Option<String> = sqlx::query_scalar("select reason from checkout_gate where reopened_at is null")
+            .fetch_optional(race.database.pool())
+            .await
+            .expect("the gate");
+        (closed.as_deref() == Some("provider_errors")).then_some(())
+    })
+    .await;
+    assert_eq!(others[0].pay(&later, &key(), CARD).await.code(), "payment_gate_closed");
+    // It comes back: probes say so, the gate opens by itself, and what was open is resolved.
+    race.provider.rules(json!([])).await;
+    eventually("the gate opens by itself", || async {
+        let closed: i64 = sqlx::query_scalar("select count(*) from checkout_gate where reopened_at is null")
+            .fetch_one(race.database.pool())
+            .await
+            .expect("the gate");
+        (closed == 0).then_some(())
+    })
+    .await;
+    race.until("captured").await;
+    others[0].pay(&later, &key(), CARD).await.ok();
+    until_in_time(&race.database, &race.clock, &others[0], &later, &["captured"]).await;
+    race.over().await;
+}
+
+/// A counter that may give money back.
+async fn till(race: &Race) -> Till {
+    Till::enrol(&race.database, &race.hub.url(), "Window 1").await
+}
+
+fn all_back() -> Value {
+    json!({ "what": { "kind": "all" }, "seats_become": "on_sale", "reason": "asked for" })
+}
+
+async fn refunds(race: &Race) -> Vec<(String, i64)> {
+    sqlx::query_as("select state, amount_minor from refund order by created_at, id")
+        .fetch_all(race.database.pool())
+        .await
+        .expect("refunds")
+}
+
+#[tokio::test]
+async fn race_31_a_refund_of_staff_is_unknown() {
+    for fault in ["timeout_before", "timeout_after", "reset_after"] {
+        let race = Race::with(false, |_| {}).await;
+        race.pay().await;
+        race.until("captured").await;
+        race.provider.first("refund", json!({ "network": fault })).await;
+        till(&race).await.refund(&race.order, &key(), all_back()).await.ok();
+        eventually(&format!("it has arrived, once, {fault}"), || async {
+            race.database_in_time().await;
+            (refunds(&race).await == [("succeeded".to_owned(), 9_000)]).then_some(())
+        })
+        .await;
+        assert_eq!(race.provider.ledger().await.refunded(), 9_000, "{fault}");
+        assert_eq!(race.calls("refund").await.len(), 1, "the same key, {fault}");
+        race.over().await;
+    }
+}
+
+#[tokio::test]
+async fn race_31_a_key_that_may_be_forgotten_is_not_used_again() {
+    // The control: the same key after a day refunds a second time.
+    let race = Race::with(false, |_| {}).await;
+    race.pay().await;
+    race.until("captured").await;
+    let half = json!({ "what": { "kind": "amount", "amount_minor": 4_000 }, "reason": "a cold hall" });
+    race.provider.first("refund", json!({ "network": "timeout_after" })).await;
+    till(&race).await.refund(&race.order, &key(), half).await.ok();
+    race.provider.until_asked("refund").await;
+    eventually("its answer is lost", || async {
+        let unknown: i64 =
+            sqlx::query_scalar("select count(*) from provider_call where op = 'refund' and state = 'unknown'")
+                .fetch_one(race.database.pool())
+                .await
+                .expect("calls");
+        (unknown == 1).then_some(())
+    })
+    .await;
+    // A day passes before anybody looks again, and the provider forgets the key.
+    race.provider.advance(TimeDelta::hours(25)).await;
+    race.clock.advance(TimeDelta::hours(25)).await;
+    eventually("it is found among the intent's refunds", || async {
+        race.database_in_time().await;
+        (refunds(&race).await == [("succeeded".to_owned(), 4_000)]).then_some(())
+    })
+    .await;
+    assert_eq!(race.provider.ledger().await.refunded(), 4_000, "once");
+    assert_eq!(race.provider.requests("refund").await.len(), 1);
+    race.over().await;
+}
+
+#[tokio::test]
+async fn race_32_a_refund_fails_later() {
+    let race = Race::ready().await;
+    race.pay().await;
+    race.until("captured").await;
+    race.provider.first("refund", json!({ "outcome": { "kind": "refund_fails_later", "ms": 3_600_000 } })).await;
+    let till = till(&race).await;
+    till.refund(&race.order, &key(), all_back()).await.ok();
+    eventually("it seems to have arrived", || async {
+        (refunds(&race).await == [("succeeded".to_owned(), 9_000)]).then_some(())
+    })
+    .await;
+    race.provider.advance(TimeDelta::hours(1)).await;
+    eventually("it has failed after all, and is on the list", || async {
+        (till.get("/api/staff/money").await.ok()["refunds_failed"] == 1).then_some(())
+    })
+    .await;
+    assert_eq!(refunds(&race).await, [("failed".to_owned(), 9_000)]);
+    let failed = till.get("/api/staff/money").await.ok()["refunds"][0]["refund_id"].as_str().unwrap().to_owned();
+    let again = till.post(&format!("/api/staff/refunds/{failed}/retry"), json!({ "reason": "a new card" })).await;
+    assert_eq!(again.status, 204);
+    eventually("the second one arrives", || async {
+        (refunds(&race).await == [("failed".to_owned(), 9_000), ("succeeded".to_owned(), 9_000)]).then_some(())
+    })
+    .await;
+    assert_eq!(race.provider.ledger().await.refunded(), 9_000);
+    race.over().await;
+}
+
+#[tokio::test]
+async fn race_33_two_refund_clicks() {
+    let race = Race::ready().await;
+    race.pay().await;
+    race.until("captured").await;
+    let till = till(&race).await;
+    // The control: two clicks that look first and write then give back twice.
+    for statement in [
+        "create table naive_refund (amount bigint not null)",
+        "create table naive_account (captured bigint not null)",
+        "insert into naive_account values (9000)",
+    ] {
+        sqlx::query(statement).execute(race.database.pool()).await.expect("a control");
+    }
+    let naive = async || {
+        let mut tx = race.database.pool().begin().await.expect("a transaction");
+        let left: i64 = sqlx::query_scalar(
+            "select captured - (select coalesce(sum(amount), 0) from naive_refund)::bigint from naive_account",
+        )
+        .fetch_one(&mut *tx)
+        .await
+        .expect("what is left");
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        sqlx::query("insert into naive_refund values ($1)").bind(left).execute(&mut *tx).await.expect("written");
+        tx.commit().await.expect("committed");
+    };
+    tokio::join!(naive(), naive());
+    let twice: i64 = sqlx::query_scalar("select sum(amount)::bigint from naive_refund")
+        .fetch_one(race.database.pool())
+        .await
+        .expect("a sum");
+    assert_eq!(twice, 18_000, "the fault that the constraint is for");
+    sqlx::query("drop table naive_refund, naive_account").execute(race.database.pool()).await.expect("gone");
+
+    // One button, four clicks: one refund.
+    let once = key();
+    let part = json!({ "what": { "kind": "amount", "amount_minor": 1_000 }, "reason": "a cold hall" });
+    let clicks = (0..4).map(|_| till.refund(&race.order, &once, part.clone()));
+    let ids: Vec<Value> = futures_util::future::join_all(clicks)
+        .await
+        .into_iter()
+        .map(|answer| answer.ok()["request_id"].clone())
+        .collect();
+    assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+    // Two windows, two keys, the whole order: one gives it back, the other learns that it is gone.
+    let (first, second) = (key(), key());
+    let (first, second) =
+        tokio::join!(till.refund(&race.order, &first, all_back()), till.refund(&race.order, &second, all_back()));
+    let (won, lost) = if first.status.is_success() { (first, second) } else { (second, first) };
+    assert_eq!((won.ok()["amount_minor"].clone(), lost.code()), (json!(8_000), "order_not_paid"));
+    eventually("all of it has arrived", || async { (race.provider.ledger().await.refunded() == 9_000).then_some(()) })
+        .await;
+    // And the database itself refuses what code might forget.
+    let forced = sqlx::query(
+        "insert into refund (id, attempt_id, tender_id, amount_minor, state, reason, created_at)
+         select gen_random_uuid(), id, tender_id, 1, 'pending', 'forced', db_clock() from attempt",
+    )
+    .execute(race.database.pool())
+    .await
+    .expect_err("nothing is left");
+    assert_eq!(fullhouse::db::constraint(&forced), Some("attempt_refund_within_capture"));
+    race.over().await;
+}
+
+#[tokio::test]
+async fn race_34_somebody_gives_back_and_captures_beside_us() {
+    let race = Race::with(false, |config| config.reconcile.interval_s = 1_000_000_000).await;
+    race.pay().await;
+    race.until("captured").await;
+    let ledger = race.provider.ledger().await;
+    let intent = ledger.intents()[0]["id"].as_str().expect("an id").to_owned();
+    race.provider.beside("refunds", &format!("payment_intent={intent}&amount=2500")).await;
+    let parts = race.hub.parts();
+    let report = fullhouse::payment::reconcile::run(&parts.payments, &parts.pool, 48).await.expect("the books");
+    let found: Vec<_> = report.found.iter().map(|(found, outcome)| (found.class.name(), outcome.name())).collect();
+    assert_eq!(found, [("M6", "repaired")], "written down");
+    assert_eq!(refunds(&race).await, [("succeeded".to_owned(), 2_500)]);
+    let till = till(&race).await;
+    let list = till.get("/api/staff/money").await.ok();
+    assert_eq!(
+        list["orders_without_money"][0]["why"], "given_back_elsewhere",
+        "the seats are sold still: people decide"
+    );
+    // Giving the rest back adds up with it.
+    assert_eq!(till.refund(&race.order, &key(), all_back()).await.ok()["amount_minor"], 6_500);
+    eventually("all of it has arrived", || async { (race.provider.ledger().await.refunded() == 9_000).then_some(()) })
+        .await;
+    race.over().await;
+
+    // A reservation of ours that is captured by hand after we had decided against it goes back.
+    let race = Race::with(false, |config| config.reconcile.interval_s = 1_000_000_000).await;
+    race.provider.first("confirm", json!({ "network": "timeout_after" })).await;
+    race.provider
+        .rules(json!([{ "match": { "op": "confirm", "first": 1 }, "effect": { "network": "timeout_after" } },
+            { "match": { "op": "cancel" }, "effect": { "outcome": { "kind": "captured_meanwhile" } } }]))
+        .await;
+    race.pay().await;
+    until(&race.fan, &race.order, &["auth_unknown"]).await;
+    race.clock.advance(TimeDelta::minutes(9)).await;
+    race.until("refunded").await;
+    let parts = race.hub.parts();
+    let report = fullhouse::payment::reconcile::run(&parts.payments, &parts.pool, 48).await.expect("the books");
+    assert!(report.found.is_empty(), "{:?}", report.found);
+    race.over().await;
+}
+
+#[tokio::test]
+async fn race_07_a_payment_that_stays_unknown_is_an_orphan() {
+    for capture in [false, true] {
+        let race = Race::ready().await;
+        let body = format!(
+            "amount=700&currency=eur&payment_method={CARD}&capture_method=manual&confirmation_method=manual\
+             &metadata[attempt]={}",
+            uuid::Uuid::new_v4()
+        );
+        let id = race.provider.beside("payment_intents", &body).await["id"].as_str().expect("an id").to_owned();
+        race.provider.beside(&format!("payment_intents/{id}/confirm"), "").await;
+        if capture {
+            race.provider.beside(&format!("payment_intents/{id}/capture"), "").await;
+        }
+        let events = 2 + i64::from(capture);
+        // Those about what was done beside us; what we do about it has events of its own.
+        let outcomes = async || -> Vec<Option<String>> {
+            sqlx::query_scalar("select outcome from webhook_event order by received_at, event_id limit $1")
+                .bind(events)
+                .fetch_all(race.database.pool())
+                .await
+                .expect("events")
+        };
+        eventually("the events are stored, and wait", || async {
+            (outcomes().await.len() as i64 == events).then_some(())
+        })
+        .await;
+        assert!(outcomes().await.iter().all(Option::is_none));
+        race.clock.advance(TimeDelta::minutes(11)).await;
+        eventually("it is seen to", || async {
+            outcomes().await.iter().all(|o| o.as_deref() == Some("orphan")).then_some(())
+        })
+        .await;
+        let ledger = race.provider.ledger().await;
+        let expected = if capture { (700, 700, 0) } else { (0, 0, 0) };
+        assert_eq!((ledger.captured(), ledger.refunded(), ledger.authorised()), expected);
+        let found: Vec<(String, bool)> = sqlx::query_as("select class, repaired_at is not null from money_finding")
+            .fetch_all(race.database.pool())
+            .await
+            .expect("findings");
+        assert_eq!(found, [(if capture { "M1" } else { "M5" }.to_owned(), true)], "and people are told");
+        race.over().await;
+    }
+}
+
+#[tokio::test]
+async fn race_37_clocks_that_differ_close_the_gate_and_only_the_databases_decides() {
+    let race = Race::ready().await;
+    // The provider's clock goes ahead of the others.
+    race.provider.advance(TimeDelta::seconds(45)).await;
+    let others = fan::many(&race.database, &race.hub.url(), 1).await;
+    let later = order(&others[0], race.event, &[5]).await;
+    race.pay().await;
+    race.until("captured").await;
+    let gate = async || -> Option<String> {
+        sqlx::query_scalar("select reason from checkout_gate where reopened_at is null")
+            .fetch_optional(race.database.pool())
+            .await
+            .expect("the gate")
+    };
+    eventually("the gate is closed for the clocks", || async {
+        (gate().await.as_deref() == Some("clock_skew")).then_some(())
+    })
+    .await;
+    assert_eq!(others[0].pay(&later, &key(), CARD).await.code(), "payment_gate_closed");
+    race.provider.advance(TimeDelta::seconds(-45)).await;
+    eventually("the gate opens by itself", || async { gate().await.is_none().then_some(()) }).await;
+    others[0].pay(&later, &key(), CARD).await.ok();
+    until(&others[0], &later, &["captured"]).await;
+    race.over().await;
+
+    // The database is nine minutes ahead of the hub: its clock says that the hold is over, and so it is.
+    let race = Race::with(false, |_| {}).await;
+    race.clock.advance(TimeDelta::minutes(9)).await;
+    assert!(matches!(race.fan.pay(&race.order, &key(), CARD).await.code(), "hold_ended" | "order_not_open"));
+    race.over().await;
+}
