@@ -145,17 +145,17 @@ invariants! {
 
     /// What the rows of refunds say is what was counted of them, where the caps are.
     refund_count_mismatch: r#"
-        select null::bigint as "event_id?", format('%s has %s given back, its refunds say %s', what, counted, summed) as "what!"
+        select event_id as "event_id?", format('%s has %s given back, its refunds say %s', what, counted, summed) as "what!"
         from (
-            select 'attempt ' || a.id as what, a.refunded_minor as counted,
+            select o.event_id, 'attempt ' || a.id as what, a.refunded_minor as counted,
                    coalesce((select sum(amount_minor) from refund r where r.attempt_id = a.id and r.state <> 'failed'), 0) as summed
-            from attempt a where a.captured_minor > 0
+            from attempt a join "order" o on o.id = a.order_id where a.captured_minor > 0
             union all
-            select 'tender ' || t.id, t.refunded_minor,
+            select o.event_id, 'tender ' || t.id, t.refunded_minor,
                    coalesce((select sum(amount_minor) from refund r where r.tender_id = t.id and r.attempt_id is null and r.state <> 'failed'), 0)
-            from tender t
+            from tender t join "order" o on o.id = t.order_id
             union all
-            select 'line ' || l.id, l.refunded_minor,
+            select l.event_id, 'line ' || l.id, l.refunded_minor,
                    coalesce((select sum(amount_minor) from refund_line f where f.order_line_id = l.id), 0)
             from order_line l where l.state in ('sold', 'void')
         ) as c where counted <> summed

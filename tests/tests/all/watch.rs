@@ -93,6 +93,17 @@ const BROKEN: &[(&str, &str, &str)] = &[
         "update tender set amount_minor = 1100 where id = id(2)",
     ),
     (
+        "refund_count_mismatch",
+        "update tender set refunded_minor = 1 where id = id(2)",
+        "update tender set refunded_minor = 0 where id = id(2)",
+    ),
+    (
+        "refund_request_without_money",
+        "insert into refund_request (id, order_id, event_id, key, body_hash, amount_minor, seat_nos, reason, actor, created_at)
+         values (id(9), id(2), 1, 'k', '', 5, '{}', 'r', 'a', now())",
+        "delete from refund_request",
+    ),
+    (
         "money_without_order",
         "update \"order\" set state = 'cancelled' where id = id(3)",
         "update \"order\" set state = 'confirmed' where id = id(3)",
