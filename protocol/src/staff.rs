@@ -1,4 +1,4 @@
-//! Orders as staff see them: looked up, with their log; exchanged, noted, reissued.
+//! Orders as staff see them: looked up, with their log; exchanged, noted.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -82,11 +82,4 @@ pub struct ExchangeAnswer {
     /// What was paid more; below 0: what goes back.
     pub difference_minor: i64,
     pub change_minor: i64,
-}
-
-/// `POST /api/staff/tickets/{id}/reissue`: the old code dies.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ReissueRequest {
-    pub reason: String,
 }

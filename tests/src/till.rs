@@ -49,11 +49,6 @@ impl Till {
         self.post_once(&format!("/api/staff/orders/{id}/refunds"), key, body).await
     }
 
-    pub async fn get(&self, path: &str) -> Answer {
-        let request = self.http.get(format!("{}{path}", self.base)).bearer_auth(&self.token);
-        Answer::read(request.send().await.expect("the hub answers")).await.expect("the hub answers")
-    }
-
     async fn try_post(&self, path: &str, body: Value) -> reqwest::Result<Answer> {
         self.send(path, &uuid::Uuid::new_v4().to_string(), body).await
     }

@@ -27,7 +27,6 @@ use crate::{
 pub mod view; // orders as their buyers see them
 pub mod log; // what people did to an order
 pub mod find; // an order, by whatever somebody has
-pub mod reissue; // a ticket once more
 
 /// Letters and digits that can't be taken for one another when they are read out.
 const CODE_ALPHABET: &[u8; 31] = b"23456789ABCDEFGHJKLMNPQRSTUVWXY";

@@ -85,7 +85,6 @@ fn api() -> OpenApiRouter<Hub> {
         .routes(routes!(staff_orders::one))
         .routes(routes!(staff_orders::note))
         .routes(routes!(staff_orders::exchange))
-        .routes(routes!(staff_orders::reissue))
 }
 
 /// The live map, which a node may carry without the rest.

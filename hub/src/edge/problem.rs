@@ -84,7 +84,6 @@ codes! {
     OrderNotPaid "order_not_paid" CONFLICT "The order has no money to give back";
     RefundTooMuch "refund_too_much" CONFLICT "There is not so much left to give back";
     RefundNotFailed "refund_not_failed" CONFLICT "This refund needs nobody";
-    TicketDead "ticket_dead" CONFLICT "This ticket is no longer valid";
     GateOpensByItself "gate_opens_by_itself" CONFLICT "It opens by itself when it is over";
     SignatureInvalid "signature_invalid" BAD_REQUEST "The signature does not match";
     TooManySockets "too_many_sockets" SERVICE_UNAVAILABLE "This node carries as many maps as it may";

@@ -1,4 +1,4 @@
-//! Orders in the hands of staff: looked up, noted, exchanged; a ticket issued once more. `/api/staff/…`.
+//! Orders in the hands of staff: looked up, noted, exchanged. `/api/staff/…`.
 
 use std::sync::Arc;
 
@@ -7,9 +7,7 @@ use axum::{
     extract::{Query, State},
     http::StatusCode,
 };
-use fullhouse_protocol::staff::{
-    ExchangeAnswer, ExchangeRequest, NoteRequest, OrdersFound, ReissueRequest, StaffOrder,
-};
+use fullhouse_protocol::staff::{ExchangeAnswer, ExchangeRequest, NoteRequest, OrdersFound, StaffOrder};
 use serde::Deserialize;
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -21,11 +19,7 @@ use super::{
     staff::{Staff, said},
 };
 use crate::{
-    checkout::{
-        find, log,
-        reissue::{self, ReissueError},
-        view::Whose,
-    },
+    checkout::{find, log, view::Whose},
     config::Config,
     payment::{
         Payments,
@@ -130,21 +124,6 @@ pub async fn exchange(
     Ok(Json(ExchangeAnswer { order, difference_minor: done.difference_minor, change_minor: change_minor.max(0) }))
 }
 
-/// Issues a ticket once more; the old code dies.
-#[utoipa::path(post, path = "/api/staff/tickets/{id}/reissue", tag = "staff", request_body = ReissueRequest,
-    params(("id" = Uuid, Path)),
-    responses((status = 200, body = StaffOrder), (status = "4XX", description = "problem+json")))]
-pub async fn reissue(
-    State(pool): State<PgPool>,
-    State(config): State<Arc<Config>>,
-    staff: Staff,
-    PathId(ticket_id): PathId<Uuid>,
-    Body(body): Body<ReissueRequest>,
-) -> Result<Json<StaffOrder>, Problem> {
-    let order_id = reissue::reissue(pool.clone(), ticket_id, said(&body.reason)?, staff.actor.clone()).await?;
-    one(State(pool), State(config), staff, PathId(order_id)).await
-}
-
 impl From<ExchangeError> for Problem {
     fn from(error: ExchangeError) -> Self {
         match error {
@@ -164,16 +143,6 @@ impl From<ExchangeError> for Problem {
             }
             ExchangeError::Refund(error) => error.into(),
             ExchangeError::Database(error) => error.into(),
-        }
-    }
-}
-
-impl From<ReissueError> for Problem {
-    fn from(error: ReissueError) -> Self {
-        match error {
-            ReissueError::TicketUnknown => Code::NotFound.into(),
-            ReissueError::TicketDead => Code::TicketDead.into(),
-            ReissueError::Database(error) => error.into(),
         }
     }
 }

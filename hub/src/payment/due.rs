@@ -66,7 +66,7 @@ pub(super) async fn give_back(
     )
     .fetch_all(&mut **tx)
     .await?;
-    let taken = seats_back::Taken { event_id, order_id, seats: &seats };
+    let taken = seats_back::Taken { event_id, order_id, seats: &seats, why };
     seats_back::take_back(tx, taken, become_, "not paid", "fullhouse", now).await?;
     sqlx::query!("update order_line set state = 'void' where order_id = $1 and state = 'sold'", order_id)
         .execute(&mut **tx)

@@ -263,13 +263,7 @@ async fn move_lines(
     sqlx::query!(r#"update "order" set total_minor = total_minor + $2 where id = $1"#, order_id, difference)
         .execute(&mut **tx)
         .await?;
-    sqlx::query!(
-        "update ticket set state = 'void' where order_id = $1 and seat_no = any($2) and state <> 'void'",
-        order_id,
-        &from
-    )
-    .execute(&mut **tx)
-    .await?;
+    ticket::void(tx, order_id, Some(&from), "exchanged", now).await?;
     // No attempt is under way, so the money is here.
     ticket::issue(tx, order_id, event_id, &to, ticket::State::Valid, now).await
 }

@@ -125,9 +125,9 @@ pub async fn give_back_in(tx: &mut Tx, event_id: i64, ask: &Ask) -> Result<Uuid,
         move_money(tx, Some(request_id), &ask.reason, flow, now).await?;
     }
     if let Some(become_) = ask.seats_become.filter(|_| !parts.seats.is_empty()) {
-        let taken = seats_back::Taken { event_id, order_id: ask.order_id, seats: &parts.seats };
-        seats_back::take_back(tx, taken, become_, &ask.reason, &ask.actor, now).await?;
         let why = if ask.called_off { "called_off" } else { "refunded" };
+        let taken = seats_back::Taken { event_id, order_id: ask.order_id, seats: &parts.seats, why };
+        seats_back::take_back(tx, taken, become_, &ask.reason, &ask.actor, now).await?;
         seats_back::close_if_empty(tx, ask.order_id, why).await?;
     }
     let said = format!("{} {} given back: {}", parts.total(), order.currency, ask.reason);

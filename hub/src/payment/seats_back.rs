@@ -12,6 +12,7 @@ use uuid::Uuid;
 use crate::{
     db::Tx,
     outbox::{self, SeatChange},
+    ticket,
 };
 
 /// What becomes of seats that are given back.
@@ -42,12 +43,13 @@ impl SeatsBecome {
     }
 }
 
-/// Which seats come back, and from whom.
+/// Which seats come back, from whom, and why: the order's and the tickets' reason.
 #[derive(Debug, Clone, Copy)]
 pub struct Taken<'a> {
     pub event_id: i64,
     pub order_id: Uuid,
     pub seats: &'a [i32],
+    pub why: &'a str,
 }
 
 pub async fn take_back(
@@ -58,7 +60,7 @@ pub async fn take_back(
     actor: &str,
     now: DateTime<Utc>,
 ) -> sqlx::Result<()> {
-    let Taken { event_id, order_id, seats } = taken;
+    let Taken { event_id, order_id, seats, why } = taken;
     let ended = sqlx::query!(
         "update order_line set state = 'void' where order_id = $1 and seat_no = any($2) and state = 'sold'",
         order_id,
@@ -67,13 +69,7 @@ pub async fn take_back(
     .execute(&mut **tx)
     .await?
     .rows_affected();
-    sqlx::query!(
-        "update ticket set state = 'void' where order_id = $1 and seat_no = any($2) and state <> 'void'",
-        order_id,
-        seats
-    )
-    .execute(&mut **tx)
-    .await?;
+    ticket::void(tx, order_id, Some(seats), why, now).await?;
     let status = become_.status();
     let changed = sqlx::query!(
         "update event_seat set status = $4, order_id = null, version = version + 1

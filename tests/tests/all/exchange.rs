@@ -1,4 +1,4 @@
-//! What staff do with an order besides giving it back: exchange seats, issue a ticket once more, look it up, note.
+//! What staff do with an order besides giving it back: exchange seats, look it up, write beside it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -157,32 +157,25 @@ async fn while_seats_are_exchanged_nobody_gets_in_between() {
 }
 
 #[tokio::test]
-async fn a_ticket_is_issued_once_more_and_its_old_code_dies() {
+async fn an_order_has_a_log_that_people_write_into() {
     let scene = Scene::open().await;
     let fan = scene.fan().await;
     let paid = scene.bought(&fan, &[1]).await;
-    let (ticket, code): (uuid::Uuid, String) =
-        sqlx::query_as("select id, code from ticket").fetch_one(scene.database.pool()).await.expect("a ticket");
-    let path = format!("/api/staff/tickets/{ticket}/reissue");
-    let again = scene.till.post(&path, json!({ "reason": "lost" })).await.ok();
-    let tickets = again["order"]["tickets"].as_array().expect("tickets").clone();
-    let state = |code: &str| tickets.iter().find(|t| t["code"] == code).map(|t| t["state"].clone());
-    assert_eq!((tickets.len(), state(&code)), (2, Some(json!("void"))));
-    assert_eq!(tickets.iter().filter(|t| t["state"] == "valid").count(), 1);
-    assert_eq!(scene.till.post(&path, json!({ "reason": "twice" })).await.code(), "ticket_dead");
-    let none = format!("/api/staff/tickets/{}/reissue", uuid::Uuid::nil());
-    assert_eq!(scene.till.post(&none, json!({ "reason": "x" })).await.code(), "not_found");
-    assert_eq!(again["log"][0]["verb"], "reissue");
-    let id = paid["id"].as_str().unwrap();
-    assert_eq!(
-        scene.till.post(&format!("/api/staff/orders/{id}/notes"), json!({ "text": "called twice" })).await.status,
-        204
-    );
-    let order = scene.till.get(&format!("/api/staff/orders/{id}")).await.ok();
-    assert_eq!(
-        (&order["log"][1]["text"], &order["log"][1]["actor"]),
-        (&json!("called twice"), &json!("terminal Window 1"))
-    );
+    scene.exchange(&paid, &key(), &[(1, 2)], None).await.ok();
+    let path = format!("/api/staff/orders/{}", paid["id"].as_str().expect("an id"));
+    assert_eq!(scene.till.post(&format!("{path}/notes"), json!({ "text": "called twice" })).await.status, 204);
+    assert_eq!(scene.till.post(&format!("{path}/notes"), json!({ "text": " " })).await.code(), "bad_request");
+    let order = scene.till.get(&path).await.ok();
+    let log: Vec<(&str, &str)> = order["log"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|n| (n["verb"].as_str().unwrap(), n["text"].as_str().unwrap()))
+        .collect();
+    assert_eq!(log, [("exchange", "seats [1] exchanged for [2] (+0): a pillar"), ("note", "called twice")]);
+    assert_eq!(order["log"][1]["actor"], "terminal Window 1");
+    let nobodys = format!("/api/staff/orders/{}", uuid::Uuid::nil());
+    assert_eq!(scene.till.get(&nobodys).await.code(), "order_unknown");
     scene.close().await;
 }
 
