@@ -206,7 +206,7 @@ impl One<'_> {
         let state = if known { CallState::Answered } else { CallState::Unknown };
         let mut tx = self.pool.begin().await?;
         let fresh = transition::lock(&mut tx, row).await?;
-        record::write_answer(&mut tx, &written(stop.id, state, &answer)).await?;
+        record::write_answer(&mut tx, &written(stop.id, Op::StopReader, state, &answer)).await?;
         if fresh && !known {
             let wait = retry_after(&answer).unwrap_or_default().max(row.patience());
             transition::pause(&mut tx, row, Some(wait), true).await?;
