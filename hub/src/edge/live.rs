@@ -10,7 +10,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use fullhouse_protocol::{close, frames::Position};
+use fullhouse_protocol::{
+    close,
+    frames::{NUMBER_MAX, Position},
+};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::{rt::TokioIo, server::conn::auto::upgrade};
 use nix::sys::socket::{setsockopt, sockopt::SndBuf};
@@ -120,7 +123,9 @@ pub async fn live(
     let accept = accept_key(request.headers()).ok_or_else(not_a_socket)?;
     let upgrade = request.extensions_mut().remove::<OnUpgrade>().ok_or_else(not_a_socket)?;
     let cursor = match Query::try_from_uri(request.uri()) {
-        Ok(Query(Cursor { epoch: Some(epoch), frame: Some(frame) })) => Ok(Some(Position { epoch, frame })),
+        Ok(Query(Cursor { epoch: Some(epoch), frame: Some(frame) })) if epoch.max(frame) <= NUMBER_MAX => {
+            Ok(Some(Position { epoch, frame }))
+        }
         Ok(Query(Cursor { epoch: None, frame: None })) => Ok(None),
         _ => Err((close::BAD_REQUEST, Code::BadRequest)),
     };

@@ -71,7 +71,8 @@ async fn a_socket_that_is_not_let_in_learns_why() {
         }
     };
     assert_eq!(closed("999999/live".to_owned()).await, close::EVENT_UNKNOWN);
-    for query in ["epoch=1", "epoch=x&frame=1", "frame=-1&epoch=1"] {
+    let too_large = ["epoch=9007199254740992&frame=1", "epoch=1&frame=9007199254740992"]; // 2^53
+    for query in ["epoch=1", "epoch=x&frame=1", "frame=-1&epoch=1"].into_iter().chain(too_large) {
         assert_eq!(closed(format!("{event}/live?{query}")).await, close::BAD_REQUEST, "{query}");
     }
     let one = Map::open(&hub.url(), event).await;
