@@ -9,12 +9,7 @@ use sqlx::PgPool;
 
 use super::SeatNo;
 
-pub const ACCESSIBLE: i16 = 1;
-pub const COMPANION: i16 = 2;
-pub const RESTRICTED: i16 = 4;
-pub const STANDING: i16 = 8;
-/// Not in the database's flags: set here for a seat that a later revision of the plan left out.
-pub const RETIRED: i16 = 16;
+pub use crate::catalog::layout::flag::{ACCESSIBLE, COMPANION, RESTRICTED_VIEW, RETIRED, STANDING};
 
 #[derive(Debug, Clone)]
 pub struct HallSeat {
@@ -97,6 +92,7 @@ impl Hall {
                 run_pos: row.run_pos as u32,
                 section,
                 level: row.level,
+                // A seat that a later revision left out is no flag in the database.
                 flags: row.flags | if row.retired { RETIRED } else { 0 },
                 companion_of: row.companion_of,
                 x: row.x,
