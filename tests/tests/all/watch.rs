@@ -1,6 +1,6 @@
 //! The checker finds what it says it looks for. Each invariant is broken by hand and mended again.
 
-use fullhouse::watch::{INVARIANTS, check};
+use fullhouse::watch::{INVARIANTS, Rounds, check};
 use fullhouse_tests::database::Database;
 use sqlx::PgPool;
 
@@ -134,15 +134,14 @@ async fn run(pool: &PgPool, sql: &str) {
     sqlx::raw_sql(sql).execute(pool).await.unwrap_or_else(|e| panic!("{e}: {sql}"));
 }
 
+const ID: &str =
+    "create function id(n bigint) returns uuid language sql immutable as 'select lpad(n::text, 32, ''0'')::uuid'";
+
 #[tokio::test]
 async fn every_invariant_is_found_broken_and_found_mended() {
     let database = Database::new().await;
     let pool = database.pool();
-    run(
-        pool,
-        "create function id(n bigint) returns uuid language sql immutable as 'select lpad(n::text, 32, ''0'')::uuid'",
-    )
-    .await;
+    run(pool, ID).await;
     run(pool, HOUSE).await;
     assert_eq!(check(pool).await.unwrap(), [], "all is well");
     for (invariant, sql, mend) in BROKEN {
@@ -158,5 +157,42 @@ async fn every_invariant_is_found_broken_and_found_mended() {
     for name in INVARIANTS {
         assert!(BROKEN.iter().any(|(invariant, ..)| invariant == name), "{name} is never broken here");
     }
+    database.finish().await;
+}
+
+/// A round looks at a slice, so that its cost does not grow with the catalogue; in turn it sees them all.
+#[tokio::test]
+async fn rounds_come_by_every_event() {
+    let database = Database::new().await;
+    let pool = database.pool();
+    run(pool, ID).await;
+    run(pool, HOUSE).await;
+    // Events 2 to 25 are on sale as well, 26 to 28 were so long ago.
+    for (count, off_sale) in [(24, "2030-01-01"), (3, "2021-01-01")] {
+        let copies = format!(
+            "insert into event (slug, name, plan_revision_id, time_zone, starts_local, starts_at, on_sale_local, on_sale_at,
+                                off_sale_local, off_sale_at, currency)
+             select gen_random_uuid(), 'E', 1, 'UTC', starts_local, starts_at, on_sale_local, on_sale_at,
+                    '{off_sale}', '{off_sale}Z', 'EUR' from event, generate_series(1, {count}) where id = 1"
+        );
+        run(pool, &copies).await;
+    }
+    let break_it = |event: i64| {
+        format!("insert into event_seat (event_id, seat_no, status, level, order_id) values ({event}, 0, 2, 0, id(9))")
+    };
+    let mut rounds = Rounds::default();
+    run(pool, &break_it(25)).await;
+    run(pool, &break_it(27)).await;
+    let mut known = Vec::new();
+    for _ in 0..4 {
+        rounds.check(pool).await.unwrap();
+        known.push(rounds.known("seat_without_sale"));
+    }
+    assert_eq!(known, [0, 1, 2, 2], "one of the others a round, ten of those on sale, and what was found stays known");
+    run(pool, "delete from event_seat where order_id = id(9)").await;
+    for _ in 0..4 {
+        rounds.check(pool).await.unwrap();
+    }
+    assert_eq!(rounds.known("seat_without_sale"), 0);
     database.finish().await;
 }
