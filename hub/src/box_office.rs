@@ -264,7 +264,7 @@ async fn block_in(
 ) -> Result<(), BlockError> {
     let now = clock::now(tx).await?;
     let rows = sqlx::query!(
-        r#"select s.seat_no, s.status, s.held_until, p.retired
+        r#"select s.seat_no, s.status, s.version, s.held_until, p.retired
            from event_seat s join event e on e.id = s.event_id
            join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = s.seat_no
            where s.event_id = $1 and s.seat_no = any($2)"#,
@@ -289,7 +289,7 @@ async fn block_in(
         if row.retired {
             in_use.push(row.seat_no);
         } else if status == from {
-            change.push(row.seat_no);
+            change.push((row.seat_no, row.version));
         } else if status != to {
             in_use.push(row.seat_no);
         }
@@ -297,12 +297,16 @@ async fn block_in(
     if !in_use.is_empty() {
         return Err(BlockError::SeatsInUse(in_use));
     }
-    write_block(tx, event_id, &change, to, now).await?;
-    sqlx::query!(
+    if change.is_empty() {
+        return Ok(());
+    }
+    let (seat_nos, versions): (Vec<SeatNo>, Vec<i32>) = change.into_iter().unzip();
+    write_block(tx, event_id, &seat_nos, &versions, to, now).await?;
+    let noted = sqlx::query!(
         "insert into seat_note (event_id, seat_no, verb, reason, actor, created_at)
          select $1, s, $3, $4, $5, $6 from unnest($2::int[]) as s",
         event_id,
-        &change,
+        &seat_nos,
         if verb == Block::Block { "block" } else { "unblock" },
         reason,
         actor,
@@ -310,22 +314,38 @@ async fn block_in(
     )
     .execute(&mut **tx)
     .await?;
+    expect_rows(noted.rows_affected(), seat_nos.len())?;
     Ok(())
 }
 
-async fn write_block(tx: &mut Tx, event_id: i64, seats: &[SeatNo], to: Status, now: DateTime<Utc>) -> sqlx::Result<()> {
+fn expect_rows(written: u64, expected: usize) -> sqlx::Result<()> {
+    if written == expected as u64 {
+        return Ok(());
+    }
+    Err(sqlx::Error::Protocol(format!("{written} of {expected} rows written")))
+}
+
+async fn write_block(
+    tx: &mut Tx,
+    event_id: i64,
+    seat_nos: &[SeatNo],
+    versions: &[i32],
+    to: Status,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
     let changed = sqlx::query!(
-        "update event_seat set status = $3, hold_id = null, held_until = null, version = version + 1
-         where event_id = $1 and seat_no = any($2) and status <> 2 returning seat_no, version",
+        "update event_seat s set status = $4, hold_id = null, held_until = null, version = s.version + 1
+         from unnest($2::int[], $3::int[]) as u(seat_no, version)
+         where s.event_id = $1 and s.seat_no = u.seat_no and s.version = u.version and s.status <> 2
+         returning s.seat_no, s.version",
         event_id,
-        seats,
+        seat_nos,
+        versions,
         i16::from(to)
     )
     .fetch_all(&mut **tx)
     .await?;
-    if changed.len() != seats.len() {
-        return Err(sqlx::Error::Protocol(format!("{} of {} seats written", changed.len(), seats.len())));
-    }
+    expect_rows(changed.len() as u64, seat_nos.len())?;
     let changes: Vec<SeatChange> = changed
         .into_iter()
         .map(|s| SeatChange { seat_no: s.seat_no, status: to, version: s.version, held_until: None })
