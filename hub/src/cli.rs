@@ -48,7 +48,7 @@ enum Command {
     Migrate,
     /// Import a seating plan: all faults at once, each with its place.
     Import(ImportArgs),
-    /// Make an event, or call one off.
+    /// Make an event, show it, edit it, or call it off.
     #[command(subcommand)]
     Event(Event),
     /// Make up a plan.
@@ -185,8 +185,8 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
             Ok(())
         }
         Command::Import(args) => report(catalog::commands::import(&open(&config).await?, &args).await?),
-        Command::Event(Event::Make(EventCommand::Create(args))) => {
-            report(catalog::commands::create_event(&open(&config).await?, &args).await?)
+        Command::Event(Event::Make(command)) => {
+            report(catalog::commands::event(&open(&config).await?, &command).await?)
         }
         Command::Event(Event::Cancel(args)) => money::call_off(&open(&config).await?, &args).await,
         Command::Money(args) => money::money(&open(&config).await?, &args).await,

@@ -46,11 +46,15 @@ pub struct ImportArgs {
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum EventCommand {
     /// Makes an event from a specification in TOML or JSON
-    Create(EventCreateArgs),
+    Create(EventSpecArgs),
+    /// Prints the specification of an event, as JSON that `edit` takes
+    Show { slug: String },
+    /// Makes an event what a specification says: times, prices, rules; its slug and its plan stay
+    Edit(EventSpecArgs),
 }
 
 #[derive(Debug, Clone, clap::Args)]
-pub struct EventCreateArgs {
+pub struct EventSpecArgs {
     pub spec: PathBuf,
 }
 
@@ -179,13 +183,28 @@ fn imported_text(name: &str, layout: &Layout, imported: &Imported, dry_run: bool
     text
 }
 
-/// `fullhouse event create`.
-pub async fn create_event(pool: &PgPool, args: &EventCreateArgs) -> anyhow::Result<Report> {
-    let text = match tokio::fs::read_to_string(&args.spec).await {
-        Ok(text) => text,
-        Err(e) => return Ok(Report::failed(format!("{}: {e}\n", args.spec.display()))),
-    };
-    create_event_from(pool, &text).await
+/// `fullhouse event …`.
+pub async fn event(pool: &PgPool, command: &EventCommand) -> anyhow::Result<Report> {
+    match command {
+        EventCommand::Show { slug } => show_event(pool, slug).await,
+        EventCommand::Create(EventSpecArgs { spec }) | EventCommand::Edit(EventSpecArgs { spec }) => {
+            let text = match tokio::fs::read_to_string(spec).await {
+                Ok(text) => text,
+                Err(e) => return Ok(Report::failed(format!("{}: {e}\n", spec.display()))),
+            };
+            match command {
+                EventCommand::Edit(_) => edit_event_from(pool, &text).await,
+                _ => create_event_from(pool, &text).await,
+            }
+        }
+    }
+}
+
+async fn show_event(pool: &PgPool, slug: &str) -> anyhow::Result<Report> {
+    match event::show(&mut *pool.acquire().await?, slug).await {
+        Ok(spec) => Ok(Report { text: serde_json::to_string_pretty(&spec)?, failed: false }),
+        Err(e) => refused(slug, e),
+    }
 }
 
 /// Makes the event that a specification describes.
@@ -201,16 +220,36 @@ pub async fn create_event_from(pool: &PgPool, spec: &str) -> anyhow::Result<Repo
             let event::Created { id, slug, seats, on_sale_at } = created;
             Ok(Report { text: format!("event {id}, {slug}: {seats} seats, on sale at {on_sale_at}\n"), failed: false })
         }
-        Err(EventError::Database(e)) => Err(e.into()),
-        Err(e) => {
-            tx.rollback().await?;
-            let mut text = format!("{}: {e}; nothing was changed\n", spec.slug);
-            if let EventError::Faults(faults) = e {
-                faults.iter().for_each(|f| text += &format!("  {f}\n"));
-            }
-            Ok(Report::failed(text))
-        }
+        Err(e) => refused(&spec.slug, e),
     }
+}
+
+/// Makes an event what a specification says.
+pub async fn edit_event_from(pool: &PgPool, spec: &str) -> anyhow::Result<Report> {
+    let spec = match EventSpec::read(spec) {
+        Ok(spec) => spec,
+        Err(e) => return Ok(Report::failed(format!("{e}\n"))),
+    };
+    let mut tx = pool.begin().await?;
+    match event::edit(&mut tx, &spec).await {
+        Ok(id) => {
+            tx.commit().await?;
+            Ok(Report { text: format!("event {id}, {}: saved\n", spec.slug), failed: false })
+        }
+        Err(e) => refused(&spec.slug, e),
+    }
+}
+
+/// A transaction that is dropped changes nothing.
+fn refused(slug: &str, error: EventError) -> anyhow::Result<Report> {
+    if let EventError::Database(e) = error {
+        return Err(e.into());
+    }
+    let mut text = format!("{slug}: {error}; nothing was changed\n");
+    if let EventError::Faults(faults) = error {
+        faults.iter().for_each(|f| text += &format!("  {f}\n"));
+    }
+    Ok(Report::failed(text))
 }
 
 /// `fullhouse plan generate-stadium`.

@@ -1,4 +1,4 @@
-//! An event is made from a written specification: one performance on one plan.
+//! An event is made, and edited, from a written specification: one performance on one plan.
 //!
 //! Invariants
 //! - What people plan by is written in local time; a time that the zone skips or has twice is a fault.
@@ -9,11 +9,13 @@
 use chrono::{DateTime, NaiveDateTime, Utc};
 use sqlx::PgConnection;
 
-use super::text::natural;
+use super::{layout::flag, text::natural};
 use crate::{clock, db};
 
 mod spec; // what is written down
+mod edit; // an event as its specification, and the other way round
 
+pub use edit::{edit, show};
 pub use spec::{EventSpec, FeeSpec, LevelSpec, PerformerSpec, PriceSpec, with_days};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +35,8 @@ pub enum EventError {
     Faults(Vec<String>),
     #[error("there is an event {0:?} already")]
     SlugTaken(String),
+    #[error("there is no event {0:?}")]
+    Unknown(String),
     #[error("the database")]
     Database(#[source] sqlx::Error),
 }
@@ -59,6 +63,10 @@ struct Stage {
     zone: String,
     /// Name and number of seats; a category without seats needs no price.
     categories: Vec<(String, i64)>,
+    /// Seats that the longest stretch of neighbours has, and those that neighbours don't matter to:
+    /// standing places, accessible places and their companions.
+    side_by_side: i64,
+    anywhere: i64,
 }
 
 /// Makes an event and its seats; house seats begin blocked. The caller commits.
@@ -69,6 +77,7 @@ pub async fn create(tx: &mut PgConnection, spec: &EventSpec) -> Result<Created, 
     let times = zone.and_then(|zone| times(spec, zone, &mut faults));
     if let Some(stage) = &stage {
         level_faults(spec, stage, &mut faults);
+        party_fault(spec, stage, &mut faults);
     }
     let (Some(stage), Some(times)) = (stage, times) else { return Err(EventError::Faults(faults)) };
     if !faults.is_empty() {
@@ -79,7 +88,7 @@ pub async fn create(tx: &mut PgConnection, spec: &EventSpec) -> Result<Created, 
         other => other,
     })?;
     insert_performers(tx, id, spec).await?;
-    insert_prices(tx, id, spec).await?;
+    write_prices(tx, id, spec).await?;
     db::lock_event(tx, id).await?;
     let done = sqlx::query!(
         "insert into event_seat (event_id, seat_no, status, level)
@@ -121,15 +130,34 @@ async fn find_plan(tx: &mut PgConnection, spec: &EventSpec, faults: &mut Vec<Str
         faults.push(format!("plan: the venue has no plan {:?}", spec.plan));
         return Ok(None);
     };
+    read_stage(tx, revision_id, venue.time_zone).await.map(Some)
+}
+
+async fn read_stage(tx: &mut PgConnection, revision_id: i64, zone: String) -> sqlx::Result<Stage> {
     let categories = sqlx::query!(
         r#"select category, count(*) as "seats!" from plan_seat
             where plan_revision_id = $1 and not retired group by category"#,
         revision_id
     )
-    .fetch_all(tx)
+    .fetch_all(&mut *tx)
     .await?;
     let categories = categories.into_iter().map(|c| (c.category, c.seats)).collect();
-    Ok(Some(Stage { revision_id, zone: venue.time_zone, categories }))
+    // Seats of a stretch have the same distance between their place in the run and their place among
+    // the run's ordinary seats.
+    let parties = sqlx::query!(
+        r#"with s as (
+             select run, run_pos, flags & $2 = 0 as sits, row_number() over (partition by run order by run_pos) as place
+             from plan_seat where plan_revision_id = $1 and not retired),
+           stretch as (
+             select run, place - row_number() over (partition by run order by run_pos) as apart from s where sits)
+           select coalesce((select max(n) from (select count(*) as n from stretch group by run, apart) t), 0) as "side_by_side!",
+                  (select count(*) from s where not sits) as "anywhere!""#,
+        revision_id,
+        flag::ACCESSIBLE | flag::COMPANION | flag::STANDING
+    )
+    .fetch_one(tx)
+    .await?;
+    Ok(Stage { revision_id, zone, categories, side_by_side: parties.side_by_side, anywhere: parties.anywhere })
 }
 
 fn times(spec: &EventSpec, zone: &str, faults: &mut Vec<String>) -> Option<Times> {
@@ -191,6 +219,16 @@ fn level_faults(spec: &EventSpec, stage: &Stage, faults: &mut Vec<String>) {
     }
 }
 
+/// The smallest party must find its seats in an empty house, house seats included: staff may free them.
+fn party_fault(spec: &EventSpec, stage: &Stage, faults: &mut Vec<String>) {
+    let seats: i64 = stage.categories.iter().map(|(_, seats)| seats).sum();
+    let together = if spec.consecutive_rule { stage.side_by_side + stage.anywhere } else { seats };
+    if i64::from(spec.seats_min) > together {
+        let how = if spec.consecutive_rule { "seats side by side" } else { "seats" };
+        faults.push(format!("seats_min: the plan has {together} {how} at most"));
+    }
+}
+
 async fn insert_event(tx: &mut PgConnection, spec: &EventSpec, stage: &Stage, times: &Times) -> sqlx::Result<i64> {
     sqlx::query_scalar!(
         "insert into event (slug, name, description, tags, plan_revision_id, time_zone, doors_local, doors_at,
@@ -240,7 +278,8 @@ async fn insert_performers(tx: &mut PgConnection, event_id: i64, spec: &EventSpe
     Ok(())
 }
 
-async fn insert_prices(tx: &mut PgConnection, event_id: i64, spec: &EventSpec) -> sqlx::Result<()> {
+/// Levels, their prices and the fees, in place of those that the event had. A level keeps its number.
+async fn write_prices(tx: &mut PgConnection, event_id: i64, spec: &EventSpec) -> sqlx::Result<()> {
     let colors = sqlx::query!(
         "select geometry from plan_revision r join event e on e.plan_revision_id = r.id where e.id = $1",
         event_id
@@ -248,23 +287,27 @@ async fn insert_prices(tx: &mut PgConnection, event_id: i64, spec: &EventSpec) -
     .fetch_one(&mut *tx)
     .await?;
     let colors = super::geometry::category_colors(&colors.geometry);
-    for (i, level) in spec.levels.iter().enumerate() {
+    sqlx::query!("delete from price where event_id = $1", event_id).execute(&mut *tx).await?;
+    sqlx::query!("delete from fee where event_id = $1", event_id).execute(&mut *tx).await?;
+    for level in &spec.levels {
         let color = level.color.as_deref().or(colors.get(&level.category).map(String::as_str)).unwrap_or("#777777");
-        sqlx::query!(
-            "insert into price_level (event_id, level, name, category, color) values ($1, $2, $3, $4, $5)",
+        let number = sqlx::query_scalar!(
+            "insert into price_level (event_id, level, name, category, color)
+             select $1, coalesce(max(level) + 1, 0), $2, $3, $4 from price_level where event_id = $1
+             on conflict on constraint price_level_category_once do update set name = excluded.name, color = excluded.color
+             returning level",
             event_id,
-            i as i16,
             level.name.as_deref().unwrap_or(&level.category),
             level.category,
             color.to_ascii_lowercase(),
         )
-        .execute(&mut *tx)
+        .fetch_one(&mut *tx)
         .await?;
         for (position, price) in level.prices.iter().enumerate() {
             sqlx::query!(
                 "insert into price (event_id, level, ticket_type, amount_minor, position) values ($1, $2, $3, $4, $5)",
                 event_id,
-                i as i16,
+                number,
                 price.ticket_type,
                 price.amount_minor,
                 position as i16,
@@ -293,7 +336,7 @@ mod tests {
 
     fn stage(categories: &[&str]) -> Stage {
         let categories = categories.iter().map(|c| ((*c).to_owned(), 3)).collect();
-        Stage { revision_id: 1, zone: "Europe/Berlin".into(), categories }
+        Stage { revision_id: 1, zone: "Europe/Berlin".into(), categories, side_by_side: 3, anywhere: 1 }
     }
 
     #[test]
@@ -304,6 +347,20 @@ mod tests {
         assert!(faults[0].starts_with("on_sale: 2027-03-28 02:30:00 does not exist in Europe/Berlin"), "{faults:?}");
         assert!(faults[1].starts_with("off_sale: 2027-10-31 02:30:00 happens twice"), "{faults:?}");
         assert!(times(&EventSpec::read(SPEC).unwrap(), "Asia/Tokyo", &mut Vec::new()).is_some());
+    }
+
+    #[test]
+    fn the_smallest_party_fits_into_the_house() {
+        let stage = stage(&["Stalls", "Balcony"]);
+        let faults = |seats_min, consecutive_rule| {
+            let mut faults = Vec::new();
+            let spec = EventSpec { seats_min, consecutive_rule, ..EventSpec::read(SPEC).unwrap() };
+            party_fault(&spec, &stage, &mut faults);
+            faults.concat()
+        };
+        assert_eq!((faults(6, false), faults(4, true)), (String::new(), String::new()));
+        assert_eq!(faults(7, false), "seats_min: the plan has 6 seats at most");
+        assert_eq!(faults(5, true), "seats_min: the plan has 4 seats side by side at most");
     }
 
     #[test]

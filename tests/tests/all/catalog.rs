@@ -3,7 +3,7 @@
 use chrono::{Days, TimeDelta, Utc};
 use fullhouse::{
     catalog::{
-        commands::{Report, create_event_from, read_plan},
+        commands::{Report, create_event_from, edit_event_from, read_plan},
         import::{self, ImportError, Imported, VenueSpec},
     },
     clock,
@@ -38,7 +38,19 @@ async fn status(pool: &PgPool, seat_no: i32) -> i16 {
 /// All that an import writes, to see that a refused one wrote nothing.
 async fn everything(pool: &PgPool) -> String {
     let mut all = String::new();
-    for table in ["venue", "plan", "plan_revision", "plan_seat", "event", "event_seat", "seat_note", "outbox"] {
+    for table in [
+        "venue",
+        "plan",
+        "plan_revision",
+        "plan_seat",
+        "event",
+        "event_seat",
+        "price_level",
+        "price",
+        "fee",
+        "seat_note",
+        "outbox",
+    ] {
         let hash: Option<String> =
             sqlx::query_scalar(&format!("select md5(string_agg(t::text, '|' order by t::text)) from {table} t"))
                 .fetch_one(pool)
@@ -476,5 +488,109 @@ async fn the_clock_of_a_page_is_the_databases() {
     assert_eq!(page["event"]["now"], "2027-01-01T00:00:00Z");
     assert!(!clock::is_real(&mut database.pool().acquire().await.unwrap()).await.unwrap());
     hub.stop().await;
+    database.finish().await;
+}
+
+/// The zone of whoever edits, and how often they save, move nothing (B51).
+#[tokio::test]
+async fn saving_an_event_again_moves_nothing() {
+    let database = Database::new().await;
+    let pool = database.pool();
+    import(pool, "Hall", &HALL.plan("Hall")).await.unwrap();
+    // An hour after the gap and an hour after the overlap; one in winter, one in summer.
+    let times = json!({
+        "doors": "2027-10-31T03:30", "starts": "2027-10-31T04:30:15",
+        "on_sale": "2027-03-28T03:30", "off_sale": "2027-07-01T12:00",
+        "performers": [{"slug": "a-band", "name": "A Band"}, {"slug": "guests", "name": "Guests"}],
+        "fees": [{"code": "service", "basis": "seat", "amount_minor": 100}],
+        "seats_min": 2, "seat_limit": 4, "tags": ["loud"], "description": "\"Quoted\",\nand two lines",
+    });
+    let made = create_event_from(pool, &spec(times)).await.unwrap();
+    assert!(!made.failed, "{}", made.text);
+    let instants = || async {
+        sqlx::query_as::<_, (String, String, String, String)>(
+            "select (doors_at at time zone 'UTC')::text, (starts_at at time zone 'UTC')::text,
+                    (on_sale_at at time zone 'UTC')::text, (off_sale_at at time zone 'UTC')::text from event",
+        )
+        .fetch_one(pool)
+        .await
+        .unwrap()
+    };
+    let (instants_before, shown) = (instants().await, fullhouse(&database, &["event", "show", "a-night"]).await.1);
+    assert_eq!(instants_before.2, "2027-03-28 01:30:00");
+    let mut saved = shown.clone();
+    for zone in ["Asia/Tokyo", "America/Los_Angeles", "Europe/Berlin"] {
+        let file = std::env::temp_dir().join(format!("fullhouse-{}.json", uuid::Uuid::new_v4()));
+        std::fs::write(&file, &saved).unwrap();
+        let mut command = tokio::process::Command::new(path());
+        command
+            .args(["event", "edit"])
+            .arg(&file)
+            .env("FULLHOUSE__DATABASE__URL", database.url().await)
+            .env("TZ", zone);
+        let output = tokio::time::timeout(HUNG, command.kill_on_drop(true).output()).await.unwrap().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        std::fs::remove_file(&file).unwrap();
+        saved = fullhouse(&database, &["event", "show", "a-night"]).await.1;
+        assert_eq!(saved, shown, "saved from {zone}");
+    }
+    assert_eq!(instants().await, instants_before);
+
+    // Rules of a zone that changed since: the local time stands, and saving puts the instant right.
+    sqlx::query("update event set starts_at = starts_at + interval '1 hour'").execute(pool).await.unwrap();
+    assert!(!edit_event_from(pool, &shown).await.unwrap().failed);
+    assert_eq!(instants().await, instants_before);
+    database.finish().await;
+}
+
+#[tokio::test]
+async fn an_edit_with_a_fault_changes_nothing() {
+    let database = Database::new().await;
+    let pool = database.pool();
+    import(pool, "Hall", &HALL.plan("Hall")).await.unwrap();
+    import(pool, "Another", &HALL.plan("Another")).await.unwrap();
+    assert!(!create_event_from(pool, &spec(json!({}))).await.unwrap().failed);
+    let refused = |overrides: Value, fault: &'static str| async move {
+        let before = everything(pool).await;
+        let Report { text, failed } = edit_event_from(pool, &spec(overrides)).await.unwrap();
+        assert!(failed && text.contains(fault), "{fault} in {text}");
+        assert_eq!(everything(pool).await, before);
+    };
+    refused(json!({"slug": "unheard-of"}), "there is no event \"unheard-of\"").await;
+    refused(json!({"on_sale": "2027-03-28T02:30"}), "on_sale: 2027-03-28 02:30:00 does not exist").await;
+    refused(json!({"off_sale": "2027-10-31T02:30"}), "off_sale: 2027-10-31 02:30:00 happens twice").await;
+    refused(json!({"plan": "Another"}), "plan: the event is on the plan \"Hall\"").await;
+    refused(json!({"levels": []}), "\"Back\" has 3 seats and no price").await;
+    refused(json!({"seats_min": 7, "seat_limit": 9}), "seats_min: the plan has 6 seats at most").await;
+    refused(json!({"seats_min": 4, "consecutive_rule": true}), "seats_min: the plan has 3 seats side by side").await;
+    refused(json!({"seats_min": 7}), "seats_min: from 1 to seat_limit").await;
+    refused(json!({"currency": "XXX"}), "currency: three capital letters of one").await;
+    let buyer = fullhouse_tests::rows::buyers(pool, 1).await[0];
+    sqlx::query(
+        "insert into hold (id, event_id, buyer_id, seat_nos, held_until, seats_taken, created_at)
+         select $1, id, $1, '{0, 1, 2}', now() + interval '1 hour', 3, now() from event",
+    )
+    .bind(buyer)
+    .execute(pool)
+    .await
+    .unwrap();
+    refused(json!({"seat_limit": 2}), "seat_limit: a buyer has 3 seats already").await;
+    sqlx::query("delete from hold").execute(pool).await.unwrap();
+
+    // What may change: prices, in an order of their own; seats keep the number of their level.
+    let levels = json!([
+        {"category": "Back", "name": "Rear", "prices": [{"ticket_type": "child", "amount_minor": 1000}, {"ticket_type": "adult", "amount_minor": 4000}]},
+        {"category": "Front", "prices": [{"ticket_type": "adult", "amount_minor": 8000}]},
+    ]);
+    assert!(!edit_event_from(pool, &spec(json!({"levels": levels, "seat_limit": 2}))).await.unwrap().failed);
+    let priced: Vec<(i32, String, i64)> = sqlx::query_as(
+        "select s.seat_no, p.ticket_type, p.amount_minor from event_seat s
+         join price p on p.event_id = s.event_id and p.level = s.level where s.seat_no in (0, 3) order by 1, p.position",
+    )
+    .fetch_all(pool)
+    .await
+    .unwrap();
+    let priced: Vec<_> = priced.iter().map(|(seat, kind, price)| (*seat, kind.as_str(), *price)).collect();
+    assert_eq!(priced, [(0, "adult", 8000), (3, "child", 1000), (3, "adult", 4000)]);
     database.finish().await;
 }

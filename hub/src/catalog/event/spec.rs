@@ -1,13 +1,13 @@
 //! What an event is written down as, and what can be wrong with it by itself.
 
 use chrono::{Days, NaiveDate};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::EventError;
 use crate::{catalog::import::is_slug, currency};
 
 /// As it stands in a TOML or JSON file; see `assets/plans/events` for examples.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EventSpec {
     pub slug: String,
@@ -20,12 +20,15 @@ pub struct EventSpec {
     pub venue: String,
     pub plan: String,
     /// The venue's, if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
     /// Local times, such as `2027-05-01T18:30`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub doors: Option<String>,
     pub starts: String,
     pub on_sale: String,
     /// When the event starts, if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub off_sale: Option<String>,
     /// ISO 4217; amounts are in its minor units.
     pub currency: String,
@@ -48,7 +51,7 @@ pub struct EventSpec {
     pub fees: Vec<FeeSpec>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PerformerSpec {
     pub slug: String,
@@ -56,26 +59,28 @@ pub struct PerformerSpec {
 }
 
 /// A category of the plan as the event sells it.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LevelSpec {
     pub category: String,
     /// The category's, if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// `#rrggbb`; the category's, if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub color: Option<String>,
     /// In the order in which they are offered.
     pub prices: Vec<PriceSpec>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PriceSpec {
     pub ticket_type: String,
     pub amount_minor: i64,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FeeSpec {
     pub code: String,
