@@ -24,6 +24,7 @@ pub enum Load {
 
 #[derive(Debug)]
 pub struct Run {
+    pub requests: usize,
     pub granted_per_s: f64,
     pub refused_per_s: f64,
     pub p50_ms: f64,
@@ -48,6 +49,7 @@ pub async fn run(address: SocketAddr, load: Load, time: Duration, seed: u64) -> 
         latencies.get((latencies.len() as f64 * share) as usize).map_or(0.0, |us: &u32| f64::from(*us) / 1000.0)
     };
     Ok(Run {
+        requests: latencies.len(),
         granted_per_s: granted as f64 / elapsed,
         refused_per_s: refused as f64 / elapsed,
         p50_ms: at(0.50),

@@ -12,12 +12,14 @@
 
 mod backend;
 mod client;
+mod cpu;
 
 use std::{sync::Arc, time::Duration};
 
 use axum::{Json, Router, extract::State, http::StatusCode, response::IntoResponse, routing::post};
 use backend::{Backend, Outcome};
 use client::{Load, Run};
+use cpu::Cpu;
 use fullhouse_tests::rows::Rows;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -47,6 +49,11 @@ async fn hold(State(backend): State<Arc<Backend>>, Json(ask): Json<Ask>) -> impl
 fn main() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(bench())
+}
+
+/// The client has threads of its own, so that its time can be told from the hub's.
+fn client_runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().thread_name(cpu::CLIENT_THREADS).build()?)
 }
 
 async fn bench() -> anyhow::Result<()> {
@@ -82,37 +89,58 @@ async fn bench() -> anyhow::Result<()> {
         servers.push((*name, address, backend.clone()));
     }
 
-    let mut results: Vec<(&str, Load, Run)> = Vec::new();
+    let clients = client_runtime()?;
+    let mut results: Vec<Measured> = Vec::new();
     for load in [Load::Wide, Load::Hot] {
         for round in 0..rounds {
             for (name, address, backend) in &servers {
                 backend.clear(&pool, event).await?;
-                client::run(*address, load, seconds / 4, round).await?; // warm-up: connections, plans, caches
-                let run = client::run(*address, load, seconds, round + 100).await?;
+                let drive = |time, seed| clients.spawn(client::run(*address, load, time, seed));
+                drive(seconds / 4, round).await??; // warm-up: connections, plans, caches
+                let server = if *name == "redis" { "redis" } else { "postgres" };
+                let before = Cpu::now(server);
+                let run = drive(seconds, round + 100).await??;
+                let cpu_us = Cpu::now(server).per_request_us(&before, run.requests as f64);
                 eprintln!(
-                    "{load:?} {name:>5}: {:>6.0} granted/s {:>6.0} refused/s p50 {:>5.1} ms p99 {:>5.1} ms",
-                    run.granted_per_s, run.refused_per_s, run.p50_ms, run.p99_ms
+                    "{load:?} {name:>5}: {:>6.0} granted/s {:>6.0} refused/s p50 {:>5.1} ms p99 {:>5.1} ms; µs of processor a request: hub {:.0}, client {:.0}, server {:.0}",
+                    run.granted_per_s, run.refused_per_s, run.p50_ms, run.p99_ms, cpu_us[0], cpu_us[1], cpu_us[2]
                 );
-                results.push((name, load, run));
+                results.push(Measured { name, load, run, cpu_us });
             }
         }
     }
     println!("{}", summary(&results, &backends[0].1));
+    clients.shutdown_background(); // a runtime can't be dropped from within another
     postgres.stop().await;
     Ok(())
 }
 
-fn summary(results: &[(&str, Load, Run)], ours: &Backend) -> serde_json::Value {
-    let median = |name: &str, load: Load, of: fn(&Run) -> f64| {
-        let mut values: Vec<f64> = results.iter().filter(|r| r.0 == name && r.1 == load).map(|r| of(&r.2)).collect();
+struct Measured {
+    name: &'static str,
+    load: Load,
+    run: Run,
+    /// Processor time a request: hub, client, server.
+    cpu_us: [f64; 3],
+}
+
+fn summary(results: &[Measured], ours: &Backend) -> serde_json::Value {
+    let median = |name: &str, load: Load, of: fn(&Measured) -> f64| {
+        let mut values: Vec<f64> = results.iter().filter(|r| r.name == name && r.load == load).map(of).collect();
         values.sort_by(f64::total_cmp);
         values[values.len() / 2]
     };
     let round = |v: f64| (v * 100.0).round() / 100.0;
-    let granted = |name, load| median(name, load, |r| r.granted_per_s);
-    let p99 = |name, load| round(median(name, load, |r| r.p99_ms));
-    let refused = |name, load| median(name, load, |r| r.refused_per_s).round();
+    let granted = |name, load| median(name, load, |r| r.run.granted_per_s);
+    let p99 = |name, load| round(median(name, load, |r| r.run.p99_ms));
+    let refused = |name, load| median(name, load, |r| r.run.refused_per_s).round();
     let (wide, hot) = (Load::Wide, Load::Hot);
+    let cpu_us = |name| {
+        json!({
+            "hub": median(name, wide, |r| r.cpu_us[0]).round(),
+            "client": median(name, wide, |r| r.cpu_us[1]).round(),
+            "server": median(name, wide, |r| r.cpu_us[2]).round(),
+        })
+    };
     json!({
         "bench": "holds", "clients": CLIENTS, "seats_a_hold": 4, "hall_seats": SEATS,
         "holds_per_s": granted("ours", wide).round(),
@@ -121,6 +149,7 @@ fn summary(results: &[(&str, Load, Run)], ours: &Backend) -> serde_json::Value {
         "vs_naive": round(granted("ours", wide) / granted("naive", wide)),
         "vs_redis": round(granted("ours", wide) / granted("redis", wide)),
         "p99_ms": p99("ours", wide), "naive_p99_ms": p99("naive", wide), "redis_p99_ms": p99("redis", wide),
+        "cpu_us_a_request": { "ours": cpu_us("ours"), "naive": cpu_us("naive"), "redis": cpu_us("redis") },
         "requests_a_batch": round(ours.requests_a_batch()),
         "hot": {
             "granted_per_s": granted("ours", hot).round(), "refused_per_s": refused("ours", hot), "p99_ms": p99("ours", hot),
