@@ -60,6 +60,7 @@ section!(Desk {
     batch_requests_max: usize,
     queue_requests_max: usize,
     seats_a_request_max: usize,
+    idle_close_s: u64,
     request_age_max_h: i32
 });
 section!(Sweeper { tick_ms: u64, batch_holds_max: i64 });

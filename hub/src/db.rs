@@ -1,7 +1,8 @@
 //! The way to PostgreSQL.
 //!
 //! Invariants
-//! - A transaction that writes seats is opened by [`event_tx`], which takes its event's lock first.
+//! - A transaction that writes seats is opened by [`event_tx`] or [`KeptConnection::begin`], which
+//!   take its event's lock first.
 //! - Writes run inside [`write`]: no request's future owns a transaction, so a client that hangs up
 //!   can neither leave one open nor abort one half-way.
 
@@ -9,7 +10,8 @@ use std::{future::Future, time::Duration};
 
 use anyhow::Context;
 use sqlx::{
-    Connection, PgConnection, Postgres,
+    Connection, Executor, PgConnection, Postgres,
+    pool::PoolConnection,
     postgres::{PgConnectOptions, PgPool, PgPoolOptions},
 };
 
@@ -72,11 +74,53 @@ pub async fn event_tx(pool: &PgPool, event_id: i64) -> sqlx::Result<Tx> {
     Ok(tx)
 }
 
-/// [`event_tx`] on a connection that is kept: its statements are planned once.
-pub async fn event_tx_on(db: &mut PgConnection, event_id: i64) -> sqlx::Result<sqlx::Transaction<'_, Postgres>> {
-    let mut tx = db.begin().await?;
-    lock_event(&mut tx, event_id).await?;
-    Ok(tx)
+/// A connection that serves transaction after transaction: its statements are planned once, and
+/// beginning and locking are one trip.
+///
+/// What does not come to its commit (an error, a panic) closes the connection, and its transaction
+/// ends with it; the pool opens another.
+pub struct KeptConnection {
+    connection: PoolConnection<Postgres>,
+    open: bool,
+}
+
+impl KeptConnection {
+    pub async fn acquire(pool: &PgPool) -> sqlx::Result<Self> {
+        Ok(Self { connection: pool.acquire().await?, open: false })
+    }
+
+    /// [`event_tx`], to be ended by [`Self::commit`] or [`Self::roll_back`].
+    pub async fn begin(&mut self, event_id: i64) -> sqlx::Result<&mut PgConnection> {
+        self.open = true;
+        // Several statements take no parameters. A plan for just these thousand seats would take longer
+        // to make than to carry out.
+        let statements =
+            format!("begin; set local plan_cache_mode = force_generic_plan; select pg_advisory_xact_lock({event_id})");
+        self.connection.execute(statements.as_str()).await?;
+        Ok(&mut self.connection)
+    }
+
+    pub async fn commit(&mut self) -> sqlx::Result<()> {
+        self.end("commit").await
+    }
+
+    pub async fn roll_back(&mut self) -> sqlx::Result<()> {
+        self.end("rollback").await
+    }
+
+    async fn end(&mut self, statement: &str) -> sqlx::Result<()> {
+        self.connection.execute(statement).await?;
+        self.open = false;
+        Ok(())
+    }
+}
+
+impl Drop for KeptConnection {
+    fn drop(&mut self) {
+        if self.open {
+            self.connection.close_on_drop();
+        }
+    }
 }
 
 /// Takes the lock of an event for the rest of the transaction. Several events: in ascending order.

@@ -28,6 +28,8 @@ pub enum Decision {
     Done(Result<Granted, Refusal>),
     /// The board proposed seats that are no longer free: propose again, and decide in the next batch.
     Again,
+    /// The board had no seats to propose. It may have been late.
+    NoneProposed,
 }
 
 /// What the decisions need besides the rows.
@@ -80,6 +82,7 @@ fn decide_take(ledger: &mut Ledger, context: &Context, take: &Take, proposals: &
             let fits = |seats: &&Vec<SeatNo>| seats.iter().all(|s| !mine.contains(s) && ledger.is_claimable(*s));
             match proposals.iter().find(fits) {
                 Some(seats) => seats.clone(),
+                None if proposals.is_empty() => return Decision::NoneProposed,
                 None => return Decision::Again,
             }
         }

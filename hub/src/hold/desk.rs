@@ -19,17 +19,18 @@ use std::{
 
 use chrono::TimeDelta;
 use dashmap::DashMap;
-use sqlx::{PgConnection, PgPool, Postgres, pool::PoolConnection};
-use tokio::sync::{mpsc, oneshot};
+use fullhouse_protocol::seat::Status;
+use sqlx::PgPool;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, mpsc::error::TrySendError, oneshot};
 
 use super::{
     Granted, Refusal, Request, Wish, best,
     decide::{self, Context, Decision},
-    ledger::{self, RecordError, Wanted},
+    ledger::{self, Ledger, RecordError, Wanted},
 };
 use crate::{
     config::Config,
-    db,
+    db::{self, KeptConnection},
     seat_map::{Board, Boards, SeatNo},
 };
 
@@ -37,6 +38,8 @@ use crate::{
 const PROPOSED_MAX: u32 = 5;
 /// An idle desk gives its connection back after this.
 const CONNECTION_KEPT: Duration = Duration::from_secs(1);
+/// How often the plan may change under a batch before its requests are told to come again.
+const PLANS_MAX: u32 = 3;
 /// How often a request that ran alone is run again after a passing fault.
 const TRIES_MAX: u32 = 3;
 
@@ -49,7 +52,10 @@ struct Inner {
     boards: Boards,
     batch_max: usize,
     queue_max: usize,
+    idle_max: Duration,
     pay_margin: TimeDelta,
+    /// Half of the pool's connections may be kept: many busy desks must leave some for everybody else.
+    keepable: Arc<Semaphore>,
     desks: DashMap<i64, mpsc::Sender<Job>>,
     counts: Counts,
 }
@@ -65,11 +71,12 @@ pub struct Counts {
 }
 
 /// A desk that is busy keeps its connection: its statements are planned once, not in every batch.
-type Kept = Option<PoolConnection<Postgres>>;
+type Kept = Option<(KeptConnection, OwnedSemaphorePermit)>;
 
 struct Job {
     request: Request,
     answer: oneshot::Sender<Result<Granted, Refusal>>,
+    asked: Instant,
     proposed: u32,
 }
 
@@ -80,7 +87,9 @@ impl Desks {
             boards,
             batch_max: config.desk.batch_requests_max,
             queue_max: config.desk.queue_requests_max,
+            idle_max: Duration::from_secs(config.desk.idle_close_s),
             pay_margin: TimeDelta::seconds(config.payment.pay_margin_s),
+            keepable: Arc::new(Semaphore::new(config.database.connections_max as usize / 2)),
             desks: DashMap::new(),
             counts: Counts::default(),
         }))
@@ -94,6 +103,11 @@ impl Desks {
         &self.0.boards
     }
 
+    /// Desks that are open.
+    pub fn open_desks(&self) -> usize {
+        self.0.desks.len()
+    }
+
     /// Requests that wait at all desks.
     pub fn waiting(&self) -> usize {
         self.0.desks.iter().map(|d| d.max_capacity() - d.capacity()).sum()
@@ -101,10 +115,15 @@ impl Desks {
 
     /// Asks the event's desk. The answer is final: what was granted is committed.
     pub async fn ask(&self, event_id: i64, request: Request) -> Result<Granted, Refusal> {
-        let desk = self.desk(event_id).await?;
         let (answer, answered) = oneshot::channel();
-        desk.try_send(Job { request, answer, proposed: 0 }).map_err(|_| Refusal::Busy)?;
-        answered.await.unwrap_or(Err(Refusal::Busy))
+        let mut job = Job { request, answer, asked: Instant::now(), proposed: 0 };
+        loop {
+            match self.desk(event_id).await?.try_send(job) {
+                Ok(()) => return answered.await.unwrap_or(Err(Refusal::Busy)),
+                Err(TrySendError::Full(_)) => return Err(Refusal::Busy),
+                Err(TrySendError::Closed(back)) => job = back, // it closed as we came; there is another now
+            }
+        }
     }
 
     async fn desk(&self, event_id: i64) -> Result<mpsc::Sender<Job>, Refusal> {
@@ -131,31 +150,30 @@ impl Desks {
         let (sender, jobs) = mpsc::channel(self.0.queue_max);
         // The task must not keep itself alive through its own sender.
         let inner = Arc::downgrade(&self.0);
-        tokio::spawn(attend(inner, event_id, jobs));
+        tokio::spawn(attend(inner, event_id, self.0.idle_max, jobs));
         sender
     }
 }
 
-/// One event's desk, for as long as its hub lives.
-async fn attend(inner: std::sync::Weak<Inner>, event_id: i64, mut jobs: mpsc::Receiver<Job>) {
+/// One event's desk, until nobody has asked it anything for a while.
+async fn attend(inner: std::sync::Weak<Inner>, event_id: i64, idle_max: Duration, mut jobs: mpsc::Receiver<Job>) {
     let mut again: Vec<Job> = Vec::new();
     let mut kept: Kept = None;
     loop {
         let mut batch = std::mem::take(&mut again);
         if batch.is_empty() {
-            let next = match kept {
-                Some(_) => match tokio::time::timeout(CONNECTION_KEPT, jobs.recv()).await {
-                    Ok(next) => next,
-                    Err(_) => {
-                        kept = None;
-                        jobs.recv().await
-                    }
-                },
-                None => jobs.recv().await,
-            };
-            match next {
-                Some(job) => batch.push(job),
-                None => return,
+            let patience = if kept.is_some() { CONNECTION_KEPT } else { idle_max };
+            match tokio::time::timeout(patience, jobs.recv()).await {
+                Ok(Some(job)) => batch.push(job),
+                Ok(None) => break,
+                Err(_) if kept.is_some() => {
+                    kept = None;
+                    continue;
+                }
+                Err(_) => {
+                    jobs.close(); // who came before that is served; who comes after finds another desk
+                    continue;
+                }
             }
         }
         let Some(inner) = inner.upgrade() else { return };
@@ -166,6 +184,11 @@ async fn attend(inner: std::sync::Weak<Inner>, event_id: i64, mut jobs: mpsc::Re
             }
         }
         again = inner.serve(event_id, batch, &mut kept).await;
+    }
+    if let Some(inner) = inner.upgrade()
+        && inner.desks.remove_if(&event_id, |_, desk| desk.is_closed()).is_some()
+    {
+        inner.boards.forget(event_id);
     }
 }
 
@@ -214,24 +237,29 @@ impl Inner {
     }
 
     async fn answer(&self, event_id: i64, batch: Vec<Job>, decisions: Vec<Decision>) -> Vec<Job> {
-        let mut again = Vec::new();
+        let (mut again, mut stale) = (Vec::new(), None);
         for (mut job, decision) in batch.into_iter().zip(decisions) {
-            match decision {
+            let proposed = match decision {
                 Decision::Done(answer) => {
                     // Nobody may be waiting any more; what was granted stands all the same.
                     let _ = job.answer.send(answer);
+                    continue;
                 }
-                Decision::Again if job.proposed < PROPOSED_MAX => {
-                    job.proposed += 1;
-                    again.push(job);
-                }
-                Decision::Again => {
-                    let _ = job.answer.send(Err(Refusal::NoneTogether));
-                }
+                Decision::Again => true,
+                Decision::NoneProposed => false,
+            };
+            let board = self.boards.get(&self.pool, event_id, None).await.ok().flatten();
+            let late = board.filter(|board| !board.is_fresh(job.asked));
+            let none_left = !proposed && late.is_none();
+            stale = late.or(stale);
+            job.proposed += 1;
+            if none_left || job.proposed > PROPOSED_MAX {
+                let _ = job.answer.send(Err(Refusal::NoneTogether));
+            } else {
+                again.push(job);
             }
         }
-        if !again.is_empty()
-            && let Ok(Some(board)) = self.boards.get(&self.pool, event_id, None).await
+        if let Some(board) = stale
             && let Err(error) = board.refresh(&self.pool).await
         {
             tracing::warn!(event.id = event_id, %error, "the board could not be read anew");
@@ -246,72 +274,86 @@ impl Inner {
         requests: &[&Request],
         kept: &mut Kept,
     ) -> Result<Vec<Decision>, RecordError> {
-        let mut connection = match kept.take() {
-            Some(connection) => connection,
-            None => self.pool.acquire().await?,
-        };
-        match self.transact_on(&mut connection, event_id, requests).await {
-            Ok(decisions) => {
-                *kept = Some(connection);
-                Ok(decisions)
-            }
-            Err(error) => {
-                // Whatever it was in the middle of ends with it; the pool opens another.
-                drop(connection.detach());
-                Err(error)
+        let unknown = || requests.iter().map(|_| Decision::Done(Err(Refusal::EventUnknown))).collect();
+        let mut plan_revision_id = None;
+        for _ in 0..PLANS_MAX {
+            // Before there is a connection: reading a hall takes one of its own.
+            let Some(board) = self.boards.get(&self.pool, event_id, plan_revision_id).await? else {
+                return Ok(unknown());
+            };
+            let (mut connection, permit) = match kept.take() {
+                Some((connection, permit)) => (connection, Some(permit)),
+                None => (KeptConnection::acquire(&self.pool).await?, None),
+            };
+            let outcome = self.transact_on(&mut connection, &board, requests).await?;
+            *kept =
+                permit.or_else(|| self.keepable.clone().try_acquire_owned().ok()).map(|permit| (connection, permit));
+            match outcome {
+                Outcome::Decided(decisions) => return Ok(decisions),
+                Outcome::NoEvent => return Ok(unknown()),
+                // The plan was imported again since: read it, and decide by it.
+                Outcome::OtherPlan(id) => plan_revision_id = Some(id),
             }
         }
+        Ok(requests.iter().map(|_| Decision::Done(Err(Refusal::Busy))).collect())
     }
 
     async fn transact_on(
         &self,
-        db: &mut PgConnection,
-        event_id: i64,
+        connection: &mut KeptConnection,
+        board: &Board,
         requests: &[&Request],
-    ) -> Result<Vec<Decision>, RecordError> {
+    ) -> Result<Outcome, RecordError> {
         let started = Instant::now();
-        let Some(board) = self.boards.get(&self.pool, event_id, None).await? else {
-            return Ok(requests.iter().map(|_| Decision::Done(Err(Refusal::EventUnknown))).collect());
-        };
-        let proposals = propose_all(&board, requests);
+        let event_id = board.hall.event_id;
+        let proposals = propose_all(board, requests);
         let wanted = wanted(requests, &proposals);
-        let mut tx = db::event_tx_on(db, event_id).await?;
-        let Some(mut ledger) = ledger::read(&mut tx, event_id, wanted).await? else {
-            tx.rollback().await?;
-            return Ok(requests.iter().map(|_| Decision::Done(Err(Refusal::EventUnknown))).collect());
+        let tx = connection.begin(event_id).await?;
+        let mut ledger = match ledger::read(tx, event_id, &wanted).await? {
+            Some(ledger) if ledger.event.plan_revision_id == board.hall.plan_revision_id => ledger,
+            other => {
+                connection.roll_back().await?;
+                return Ok(other.map_or(Outcome::NoEvent, |l| Outcome::OtherPlan(l.event.plan_revision_id)));
+            }
         };
-        if ledger.event.plan_revision_id != board.hall.plan_revision_id {
-            // The plan was imported again since: read it, and decide by it.
-            tx.rollback().await?;
-            self.boards.get(&self.pool, event_id, Some(ledger.event.plan_revision_id)).await?;
-            return Box::pin(self.transact_on(db, event_id, requests)).await;
-        }
-        let context = Context { board: &board, pay_margin: self.pay_margin };
+        let context = Context { board, pay_margin: self.pay_margin };
         let decisions: Vec<Decision> = requests
             .iter()
             .zip(&proposals)
             .map(|(request, proposals)| decide::decide(&mut ledger, &context, request, proposals))
             .collect();
-        let changes = ledger::record(&mut tx, &ledger).await?;
-        tx.commit().await?;
-        for (seat, row) in &ledger.seats {
-            let free = row.is_claimable(ledger.now);
-            board.set(*seat, if free { fullhouse_protocol::seat::Status::Available } else { row.status });
-        }
+        ledger::record(tx, &ledger).await?;
+        connection.commit().await?;
+        show(board, &ledger);
         tracing::debug!(
             event.id = event_id,
             batch.requests = requests.len(),
-            seats.changed = changes.len(),
+            seats.changed = ledger.dirty_seats.len(),
             "a batch was decided"
         );
         self.counts.batches.fetch_add(1, Ordering::Relaxed);
         self.counts.requests.fetch_add(requests.len() as u64, Ordering::Relaxed);
         self.counts.busy_us.fetch_add(started.elapsed().as_micros() as u64, Ordering::Relaxed);
-        Ok(decisions)
+        Ok(Outcome::Decided(decisions))
     }
 }
 
-/// What the board offers for each wish of the best seats; no seat is offered to two of a batch.
+enum Outcome {
+    Decided(Vec<Decision>),
+    NoEvent,
+    /// The event is on this revision of its plan; nothing was decided.
+    OtherPlan(i64),
+}
+
+/// Tells the board what the batch read and wrote.
+fn show(board: &Board, ledger: &Ledger) {
+    for (seat, row) in &ledger.seats {
+        board.set(*seat, if row.is_claimable(ledger.now) { Status::Available } else { row.status });
+    }
+}
+
+/// What the board offers for each wish of the best seats; no seat is offered to two of a batch
+/// while there are others.
 fn propose_all(board: &Board, requests: &[&Request]) -> Vec<Vec<Vec<SeatNo>>> {
     let mut spoken_for: HashSet<SeatNo> = HashSet::new();
     requests
@@ -319,7 +361,11 @@ fn propose_all(board: &Board, requests: &[&Request]) -> Vec<Vec<Vec<SeatNo>>> {
         .map(|request| match request {
             Request::Take(take) => match &take.wish {
                 Wish::Best(wish) => {
-                    let groups = best::propose(board, wish, take.fewer_ok, &spoken_for);
+                    let mut groups = best::propose(board, wish, take.fewer_ok, &spoken_for);
+                    if groups.is_empty() && !spoken_for.is_empty() {
+                        // Whoever spoke for them may yet be refused.
+                        groups = best::propose(board, wish, take.fewer_ok, &HashSet::new());
+                    }
                     spoken_for.extend(groups.first().into_iter().flatten());
                     groups
                 }

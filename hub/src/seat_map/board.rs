@@ -3,9 +3,12 @@
 //! Fed by the desk after each commit, and by the frames that this hub's room receives. It may be
 //! late in both directions; the desk checks every proposal against the rows that own the seats.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU8, Ordering},
+use std::{
+    sync::{
+        Arc, PoisonError,
+        atomic::{AtomicU8, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 use dashmap::DashMap;
@@ -19,12 +22,18 @@ use super::{Hall, SeatNo};
 pub struct Board {
     pub hall: Arc<Hall>,
     states: Vec<AtomicU8>,
+    /// When all states were read last, and how long that took.
+    read: std::sync::Mutex<Option<(Instant, Duration)>>,
 }
+
+/// A reading is followed by a rest of so many times what it took, so that a hall that is sold out,
+/// where each wish for the best seats finds the board wanting, is not read all the time.
+const REST_ROUNDS: u32 = 4;
 
 impl Board {
     pub fn new(hall: Arc<Hall>) -> Self {
         let states = hall.seats.iter().map(|_| AtomicU8::new(Status::Available.bits())).collect();
-        Self { hall, states }
+        Self { hall, states, read: std::sync::Mutex::new(None) }
     }
 
     pub fn is_available(&self, seat: SeatNo) -> bool {
@@ -37,8 +46,15 @@ impl Board {
         }
     }
 
+    /// Whether it was read after `asked`, or so lately that it is not to be read again.
+    pub fn is_fresh(&self, asked: Instant) -> bool {
+        let read = *self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        read.is_some_and(|(began, took)| began >= asked || began.elapsed() < took * (1 + REST_ROUNDS))
+    }
+
     /// Reads every seat's state anew: what is free by the database's clock is free here.
     pub async fn refresh(&self, pool: &PgPool) -> sqlx::Result<()> {
+        let began = Instant::now();
         let rows = sqlx::query!(
             r#"select seat_no, case when status = 1 and held_until <= db_clock() then 0::smallint else status end as "status!"
                from event_seat where event_id = $1"#,
@@ -49,6 +65,7 @@ impl Board {
         for row in rows {
             self.set(row.seat_no, Status::from_bits(row.status as u8));
         }
+        *self.read.lock().unwrap_or_else(PoisonError::into_inner) = Some((began, began.elapsed()));
         Ok(())
     }
 }
@@ -93,6 +110,12 @@ impl Boards {
     fn known(&self, event_id: i64, plan_revision_id: Option<i64>) -> Option<Arc<Board>> {
         let board = self.0.boards.get(&event_id)?.clone();
         plan_revision_id.is_none_or(|id| id == board.hall.plan_revision_id).then_some(board)
+    }
+
+    /// Lets go of an event that nobody asks about any more.
+    pub fn forget(&self, event_id: i64) {
+        self.0.boards.remove(&event_id);
+        self.0.reading.remove(&event_id);
     }
 
     /// What a frame says of a seat. Events that nobody has held seats of have no board, and need none.

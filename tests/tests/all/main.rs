@@ -9,6 +9,7 @@ mod push; // every map ends equal to the database
 mod watch; // what must never be true
 mod catalog; // plans, events, lists
 mod holding; // holding seats over the wire
+mod desks; // what a hub's desks take up
 mod races; // many at once, each with its control
 mod aborts; // clients that hang up inside BEGIN and COMMIT
 mod crash; // the hub killed at any moment

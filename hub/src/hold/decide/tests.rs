@@ -70,7 +70,7 @@ fn ask(ledger: &mut Ledger, request: Request) -> Result<Granted, Refusal> {
     let board = board(ledger.seats.len());
     match decide(ledger, &Context { board: &board, pay_margin: TimeDelta::seconds(60) }, &request, &[]) {
         Decision::Done(answer) => answer,
-        Decision::Again => panic!("no best seats were asked for"),
+        Decision::Again | Decision::NoneProposed => panic!("no best seats were asked for"),
     }
 }
 
