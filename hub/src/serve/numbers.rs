@@ -43,6 +43,16 @@ impl Collector for Numbers {
         counter("desk_batches", "Transactions that decided them", &counts.batches)?;
         counter("desk_batches_failed", "Batches that had to run singly", &counts.failed_batches)?;
         counter("desk_busy_microseconds", "Time in those transactions", &counts.busy_us)?;
+        let push = self.rooms.numbers();
+        counter("push_messages", "Messages that sockets of maps took", &push.messages)?;
+        counter("push_bytes", "Their bytes", &push.bytes)?;
+        counter("push_lags", "How often a socket of a map was full", &push.lags)?;
+        counter(
+            "push_closed_slow",
+            "Maps closed with 4000: they took nothing, or gave no sign of life",
+            &push.closed_slow,
+        )?;
+        counter("push_closed_bad", "Maps closed with 4001: what they sent was not as described", &push.closed_bad)?;
         if let Some(client) = self.payments.client() {
             client.figures().encode(&mut encoder)?;
         }
