@@ -126,7 +126,7 @@ enum Event {
 
 #[derive(Args)]
 struct Serve {
-    /// What this process does; all of it by default. Separate processes need NATS.
+    /// What this process does; all of it by default, several if given several times. Separate processes need NATS.
     #[arg(long = "role", value_name = "ROLE")]
     roles: Vec<Role>,
 }
@@ -134,9 +134,13 @@ struct Serve {
 #[derive(Clone, Copy, ValueEnum)]
 enum Role {
     Api,
+    /// Answers requests and takes holds.
     Push,
+    /// Carries the sockets of open maps.
     Relay,
+    /// Turns committed changes into frames; one leads, others wait.
     Workers,
+    /// Sweeps, drives payments, watches what must always be true.
 }
 
 #[derive(Subcommand)]
@@ -144,17 +148,24 @@ enum Terminal {
     /// Enrol a terminal and print its token, this once.
     Add {
         name: String,
+        /// What the books call it, such as "Counter 1"; once only.
         #[arg(long)]
+        /// What it may do.
         role: TerminalRole,
     },
     /// Refuse a terminal's token from now on.
-    Revoke { name: String },
+    Revoke {
+        /// The name that it was enrolled by.
+        name: String,
+    },
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum TerminalRole {
     Counter,
+    /// Staff stand behind it: holds, sales for cash, comps, blocking of seats; also before the sale opens.
     Kiosk,
+    /// It stands among the public: holds by the rules of the page. No cash, no comps, no blocking.
 }
 
 #[derive(Subcommand)]
@@ -162,6 +173,7 @@ enum Operator {
     /// Make an operator, or an account one. The password is asked for, or read from standard input.
     Add {
         email: String,
+        /// The address that they sign in with.
         /// Shown to colleagues.
         #[arg(long, default_value = "Operator")]
         name: String,

@@ -112,8 +112,29 @@ impl FromRequestParts<Hub> for Till {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, hub: &Hub) -> Result<Self, Problem> {
-        let token = bearer(&parts.headers).ok_or(Code::NotSignedIn)?;
-        Auth::from_ref(hub).till(token).await?.ok_or_else(|| Code::NotSignedIn.into())
+        let needed = |what| Problem::new(Code::NotSignedIn).detail(what);
+        let token = bearer(&parts.headers).ok_or_else(|| {
+            needed("This needs a terminal's token (`Authorization: Bearer`), also of somebody who has signed in.")
+        })?;
+        let till = Auth::from_ref(hub).till(token).await?;
+        till.ok_or_else(|| needed("This terminal's token is unknown, or was revoked."))
+    }
+}
+
+/// A till with somebody of the house behind it. A kiosk stands among the public: it holds and gives
+/// back like a fan, but takes no cash, gives nothing away and blocks nothing.
+#[derive(Debug, Clone)]
+pub struct Counter(pub Till);
+
+impl FromRequestParts<Hub> for Counter {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, hub: &Hub) -> Result<Self, Problem> {
+        let till = <Till as FromRequestParts<Hub>>::from_request_parts(parts, hub).await?;
+        if !till.is_counter() {
+            return Err(Problem::new(Code::Forbidden).detail("This is for the counter's tills."));
+        }
+        Ok(Self(till))
     }
 }
 

@@ -63,6 +63,7 @@ fn api() -> OpenApiRouter<Hub> {
         .routes(routes!(payments::webhook))
         .routes(routes!(box_office::place))
         .routes(routes!(box_office::release))
+        .routes(routes!(box_office::quote))
         .routes(routes!(box_office::sell))
         .routes(routes!(box_office::sell_by_card))
         .routes(routes!(box_office::card_sale))

@@ -11,6 +11,7 @@ mod catalog; // plans, events, lists
 mod holding; // holding seats over the wire
 mod races; // many at once, each with its control
 mod aborts; // clients that hang up inside BEGIN and COMMIT
+mod box_office; // what each kind of terminal may do
 mod crash; // the hub killed at any moment
 mod paying; // from an order to a ticket, and what the buyer is told
 mod tickets; // on paper, at the door, printed again
