@@ -278,10 +278,16 @@ async fn run_hub(config: Config, roles: Roles) -> anyhow::Result<()> {
     // Listened for before anything starts, so that a signal that comes early is not fatal half-way.
     let mut stop = Stop::listen()?;
     let hub = serve::start(config, StartOptions { roles, ..StartOptions::default() }).await?;
-    stop.asked().await;
+    let failed = tokio::select! {
+        () = stop.asked() => None,
+        task = hub.failed() => Some(task),
+    };
     tracing::info!("stopping; a second signal stops at once");
     tokio::select! {
-        () = hub.stop() => Ok(()),
+        () = hub.stop() => match failed {
+            None => Ok(()),
+            Some(task) => bail!("the hub can't be without its {task}, which ended by itself: see the log"),
+        },
         () = stop.asked() => bail!("stopped at once, by a second signal"),
     }
 }

@@ -249,6 +249,20 @@ async fn a_hub_refuses_a_clock_a_schema_and_a_neighbour_that_are_not_right() {
     let permitted = StartOptions { allow_test_clock: true, roles: Roles::ALL };
     let reason = refusal(config.clone(), permitted).await;
     assert!(reason.contains("another hub"), "{reason}");
+#[tokio::test]
+async fn the_numbers_may_have_an_address_of_their_own() {
+    let database = Database::new().await;
+    let mut config = database.config().await;
+    config.http.metrics_listen = "127.0.0.1:0".to_owned();
+    let hub = Hub::start(config).await;
+    assert_eq!(reqwest::get(format!("{}/metrics", hub.url())).await.unwrap().status(), StatusCode::NOT_FOUND);
+    let apart = hub.metrics_url().expect("another address");
+    assert!(reqwest::get(&apart).await.unwrap().text().await.unwrap().ends_with("# EOF\n"));
+    assert_eq!(reqwest::get(apart.replace("metrics", "api/events")).await.unwrap().status(), StatusCode::NOT_FOUND);
+    hub.stop().await;
+    database.finish().await;
+}
+
     let nats = Nats::start().await;
     let mut with_nats = config.clone();
     with_nats.nats.url = nats.url();
@@ -267,6 +281,17 @@ async fn a_hub_refuses_a_clock_a_schema_and_a_neighbour_that_are_not_right() {
     let reason = refusal(config, permitted).await;
     assert!(reason.contains("fullhouse migrate"), "{reason}");
     database.finish().await;
+#[tokio::test]
+async fn a_hub_does_not_run_on_without_a_task_that_it_needs() {
+    let database = Database::new().await;
+    let mut config = database.config().await;
+    config.sweeper.tick_ms = 0; // the settings' ranges refuse it: here it stands for any fault in a task
+    let hub = Hub::start(config).await;
+    assert_eq!(tokio::time::timeout(HUNG, hub.failed()).await.expect("it is noticed"), "sweeper");
+    hub.stop().await;
+    database.finish().await;
+}
+
 }
 
 #[tokio::test]
