@@ -15,8 +15,32 @@ use super::{
     stadium,
 };
 
+/// What `import --help` says of the file beside the plan.
+const BESIDE_HELP: &str = "\
+The file beside the plan, PLAN.seats.json, says what the pretix format can't. Every key may be left out:
+
+  {
+    \"version\": 1,
+    \"focus\": {\"x\": 300, \"y\": 20},          where the stage is, in the plan's coordinates
+    \"accessible\": [\"A-1\"],                  guids of accessible places
+    \"companion\": {\"A-2\": \"A-1\"},           companion's seat: its accessible place
+    \"restricted_view\": [\"C-14\"],
+    \"house\": [\"B-1\", \"B-2\"],               blocked when an event is made
+    \"standing\": [                            an area of the plan (its uuid) and how many stand in it
+      {\"id\": \"front\", \"area\": \"5e0c…\", \"name\": \"Front\", \"category\": \"Standing\", \"capacity\": 500}
+    ]
+  }
+
+Imported again, a plan keeps its seats by their guids: it may move, rename and add, but no seat that is held
+or sold may vanish. The venue's name, city, country and time zone change where they are given; the report
+names each change.";
+
+/// What `event create --help` says of the specification: the example, with every field.
+const EVENT_HELP: &str = concat!("The specification:\n\n", include_str!("../../../assets/plans/events/example.toml"));
+
 /// Imports a pretix seating plan. Faults are told all at once, and nothing is changed by them.
 #[derive(Debug, Clone, clap::Args)]
+#[command(after_help = BESIDE_HELP)]
 pub struct ImportArgs {
     /// The plan: seating plan JSON of pretix
     pub plan_file: PathBuf,
@@ -40,6 +64,9 @@ pub struct ImportArgs {
     pub plan: Option<String>,
     /// Checks everything, in the database too, and changes nothing
     #[arg(long)]
+    pub change_time_zone: bool,
+    /// Name of the plan at the venue; the plan's own if left out
+    #[arg(long, value_name = "NAME")]
     pub dry_run: bool,
 }
 
@@ -121,7 +148,7 @@ pub async fn import(pool: &PgPool, args: &ImportArgs) -> anyhow::Result<Report> 
         Err(faults) => {
             let (plan, count) = (args.plan_file.display(), faults.len());
             let mut text =
-                format!("{plan}: {count} {}; nothing was changed\n", if count == 1 { "fault" } else { "faults" });
+                format!("{}: {}; nothing was changed\n", args.plan_file.display(), count(faults.len(), "fault"));
             faults.iter().for_each(|f| text += &format!("  {f}\n"));
             return Ok(Report::failed(text));
         }
@@ -136,6 +163,7 @@ pub async fn import(pool: &PgPool, args: &ImportArgs) -> anyhow::Result<Report> 
     let name = args.plan.as_deref().unwrap_or(&layout.name);
     let mut text = String::new();
     warnings.iter().for_each(|w| text += &format!("warning: {w}\n"));
+        may_change_zone: args.change_time_zone,
     let mut tx = pool.begin().await?;
     let outcome = import::import(&mut tx, &venue, name, &layout).await;
     match outcome {
@@ -165,16 +193,26 @@ pub async fn import(pool: &PgPool, args: &ImportArgs) -> anyhow::Result<Report> 
 }
 
 fn imported_text(name: &str, layout: &Layout, imported: &Imported, dry_run: bool) -> String {
-    let Imported { revision, hash, seats, added, returned, retired, altered, events, unchanged } = imported;
+    let Imported { venue, revision, hash, seats, added, returned, retired, altered, events, unchanged } = imported;
+    let mut text = if dry_run { "nothing was changed; without --dry-run:\n".to_owned() } else { String::new() };
+    venue.iter().for_each(|change| text += &format!("{change}\n"));
+    let seats = count(*seats, "seat");
     if *unchanged {
         return format!("{name:?}: {seats} seats, the same as revision {revision} ({hash}); nothing was changed\n");
+/// A number and its noun, which ends in s unless there is one of it.
+fn count(n: usize, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+}
+
     }
     let done = if dry_run { "would become" } else { "is" };
-    let mut text = format!("{name:?} {done} revision {revision} ({hash})\n");
-    text += &format!("  {seats} seats in {} sections, {} rows\n", layout.sections.len(), layout.rows.len());
+    text += &format!("{name:?} {done} revision {revision} ({hash})\n");
+    let (sections, rows) = (count(layout.sections.len(), "section"), count(layout.rows.len(), "row"));
+    text += &format!("  {seats} in {sections}, {rows}\n");
     text += &format!("  {added} new, {returned} back, {retired} retired, {altered} moved or renamed\n");
     for (slug, repriced) in events {
-        text += &format!("  event {slug}: moved to it, {repriced} seats repriced\n");
+        let repriced = count(usize::try_from(*repriced).unwrap_or(usize::MAX), "seat");
+        text += &format!("  event {slug}: moved to it, {repriced} repriced\n");
     }
     text
 }

@@ -8,6 +8,7 @@ mod edge; // what every address does alike
 mod push; // every map ends equal to the database
 mod watch; // what must never be true
 mod catalog; // plans, events, lists
+mod venues; // what an import does to its venue
 mod holding; // holding seats over the wire
 mod races; // many at once, each with its control
 mod aborts; // clients that hang up inside BEGIN and COMMIT
