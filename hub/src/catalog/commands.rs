@@ -45,39 +45,44 @@ pub struct ImportArgs {
     /// The plan: seating plan JSON of pretix
     pub plan_file: PathBuf,
     /// The file beside the plan: accessible places, standing areas, house seats. PLAN.seats.json if it exists
-    #[arg(long)]
+    #[arg(long, value_name = "FILE")]
     pub beside: Option<PathBuf>,
-    /// Slug of the venue that the plan belongs to
-    #[arg(long)]
+    /// Slug of the venue that the plan belongs to, such as town-hall; a new one is made
+    #[arg(long, value_name = "SLUG")]
     pub venue: String,
-    #[arg(long)]
+    /// What people call the venue; the slug, if a new one gets no name
+    #[arg(long, value_name = "NAME")]
     pub venue_name: Option<String>,
+    /// Where the venue is, as fans read it
     #[arg(long)]
     pub city: Option<String>,
-    #[arg(long)]
+    /// Two capital letters of ISO 3166, such as DE
+    #[arg(long, value_name = "CODE")]
     pub country: Option<String>,
     /// IANA name, such as Europe/Berlin; needed for a new venue
-    #[arg(long)]
+    #[arg(long, value_name = "ZONE")]
     pub time_zone: Option<String>,
-    /// Name of the plan at the venue; the plan's own if left out
-    #[arg(long)]
-    pub plan: Option<String>,
-    /// Checks everything, in the database too, and changes nothing
+    /// Lets --time-zone change a venue that has events; those keep the zone that they were made in
     #[arg(long)]
     pub change_time_zone: bool,
     /// Name of the plan at the venue; the plan's own if left out
     #[arg(long, value_name = "NAME")]
+    pub plan: Option<String>,
+    /// Checks everything, in the database too, and changes nothing
+    #[arg(long)]
     pub dry_run: bool,
 }
 
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum EventCommand {
     /// Makes an event from a specification in TOML or JSON
+    #[command(after_help = EVENT_HELP)]
     Create(EventCreateArgs),
 }
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct EventCreateArgs {
+    /// The file; its fields are below
     pub spec: PathBuf,
 }
 
@@ -146,7 +151,6 @@ pub async fn import(pool: &PgPool, args: &ImportArgs) -> anyhow::Result<Report> 
     let (layout, warnings) = match read_plan(&plan, beside.as_deref()) {
         Ok(read) => read,
         Err(faults) => {
-            let (plan, count) = (args.plan_file.display(), faults.len());
             let mut text =
                 format!("{}: {}; nothing was changed\n", args.plan_file.display(), count(faults.len(), "fault"));
             faults.iter().for_each(|f| text += &format!("  {f}\n"));
@@ -159,11 +163,11 @@ pub async fn import(pool: &PgPool, args: &ImportArgs) -> anyhow::Result<Report> 
         city: args.city.clone(),
         country: args.country.clone(),
         time_zone: args.time_zone.clone(),
+        may_change_zone: args.change_time_zone,
     };
     let name = args.plan.as_deref().unwrap_or(&layout.name);
     let mut text = String::new();
     warnings.iter().for_each(|w| text += &format!("warning: {w}\n"));
-        may_change_zone: args.change_time_zone,
     let mut tx = pool.begin().await?;
     let outcome = import::import(&mut tx, &venue, name, &layout).await;
     match outcome {
@@ -192,18 +196,19 @@ pub async fn import(pool: &PgPool, args: &ImportArgs) -> anyhow::Result<Report> 
     }
 }
 
+/// A number and its noun, which ends in s unless there is one of it.
+fn count(n: usize, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+}
+
 fn imported_text(name: &str, layout: &Layout, imported: &Imported, dry_run: bool) -> String {
     let Imported { venue, revision, hash, seats, added, returned, retired, altered, events, unchanged } = imported;
     let mut text = if dry_run { "nothing was changed; without --dry-run:\n".to_owned() } else { String::new() };
     venue.iter().for_each(|change| text += &format!("{change}\n"));
     let seats = count(*seats, "seat");
     if *unchanged {
-        return format!("{name:?}: {seats} seats, the same as revision {revision} ({hash}); nothing was changed\n");
-/// A number and its noun, which ends in s unless there is one of it.
-fn count(n: usize, noun: &str) -> String {
-    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
-}
-
+        let rest = if venue.is_empty() { "; nothing was changed" } else { "" };
+        return text + &format!("{name:?}: {seats}, the same as revision {revision} ({hash}){rest}\n");
     }
     let done = if dry_run { "would become" } else { "is" };
     text += &format!("{name:?} {done} revision {revision} ({hash})\n");
@@ -230,7 +235,7 @@ pub async fn create_event(pool: &PgPool, args: &EventCreateArgs) -> anyhow::Resu
 pub async fn create_event_from(pool: &PgPool, spec: &str) -> anyhow::Result<Report> {
     let spec = match EventSpec::read(spec) {
         Ok(spec) => spec,
-        Err(e) => return Ok(Report::failed(format!("{e}\n"))),
+        Err(e) => return Ok(Report::failed(faults_text(&e))),
     };
     let mut tx = pool.begin().await?;
     match event::create(&mut tx, &spec).await {
@@ -242,13 +247,17 @@ pub async fn create_event_from(pool: &PgPool, spec: &str) -> anyhow::Result<Repo
         Err(EventError::Database(e)) => Err(e.into()),
         Err(e) => {
             tx.rollback().await?;
-            let mut text = format!("{}: {e}; nothing was changed\n", spec.slug);
-            if let EventError::Faults(faults) = e {
-                faults.iter().for_each(|f| text += &format!("  {f}\n"));
-            }
-            Ok(Report::failed(text))
+            Ok(Report::failed(format!("{}: {}", spec.slug, faults_text(&e))))
         }
     }
+}
+
+fn faults_text(error: &EventError) -> String {
+    let mut text = format!("{error}; nothing was changed\n");
+    if let EventError::Faults(faults) = error {
+        faults.iter().for_each(|f| text += &format!("  {f}\n"));
+    }
+    text
 }
 
 /// `fullhouse plan generate-stadium`.
