@@ -150,6 +150,36 @@ async fn every_answer_is_careful() {
     let (database, hub) = hub().await;
     let stranger = Fan::stranger(&hub.url());
     let mut ids = Vec::new();
+/// The description against the hub itself: who has no credentials is refused where it says so and
+/// nowhere else, and every answer is one that it names.
+#[tokio::test]
+async fn the_description_says_who_may_call_and_what_they_are_answered() {
+    let (database, hub) = hub().await;
+    let stranger = Fan::stranger(&hub.url());
+    let described = stranger.get("/api/openapi.json").await.ok();
+    for (path, item) in described["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let called = path.replace("{id}", "00000000-0000-0000-0000-000000000000").replace("{hash}", "none");
+            let method = Method::from_bytes(method.to_ascii_uppercase().as_bytes()).unwrap();
+            let answer = stranger.send(stranger.request(method.clone(), &called).json(&json!({}))).await;
+            let closed = !operation["security"].as_array().unwrap().is_empty();
+            assert_eq!(answer.code() == "not_signed_in", closed, "{method} {path}: {:?}", answer.body);
+            let named = &operation["responses"][answer.status.as_str()]["description"];
+            assert!(named.is_string(), "{method} {path}: {}", answer.status);
+            if !answer.status.is_success() {
+                assert!(named.as_str().unwrap().contains(answer.code()), "{method} {path}: {:?}", answer.body);
+            }
+        }
+    }
+    let fan = Fan::sign_up(&hub.url()).await;
+    let nowhere = reqwest::Client::new().post(format!("{}/api/events/1/hold", hub.url())).header("cookie", fan.cookie().unwrap());
+    let refused = stranger.send(nowhere).await;
+    assert_eq!(refused.code(), "csrf");
+    assert!(refused.body["detail"].as_str().unwrap().contains("Sec-Fetch-Site"), "{:?}", refused.body);
+    hub.stop().await;
+    database.finish().await;
+}
+
     for path in ["/api/session", "/api/nothing", "/healthz", "/nothing"] {
         let headers = stranger.get(path).await.headers;
         assert_eq!(headers[header::X_CONTENT_TYPE_OPTIONS], "nosniff", "{path}");
