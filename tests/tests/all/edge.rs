@@ -43,6 +43,11 @@ async fn bad_bodies_are_told_apart_and_change_nothing() {
     }
     let typed = post("application/json", br#"{"email":"a@b","name":7,"password":"p"}"#.to_vec()).await;
     assert_eq!((typed.code(), &typed.body["at"]), ("json_invalid", &json!("name")), "the place is named");
+    let broken = post("application/json", b"not json".to_vec()).await;
+    assert_eq!(broken.body["detail"], "The body is not JSON, from line 1, column 2 on.");
+    assert!(broken.body["at"].is_null(), "it has no places");
+    let lacking = post("application/json", b"{}".to_vec()).await;
+    assert!(lacking.body["detail"].as_str().unwrap().contains("missing field"), "{:?}", lacking.body);
     for kind in ["text/plain", "application/x-www-form-urlencoded", "application/jsonx"] {
         assert_eq!(post(kind, br#"{"email":"a@b","name":"A","password":"p"}"#.to_vec()).await.code(), "json_invalid");
     }
@@ -145,11 +150,6 @@ async fn unknown_addresses_methods_and_ids_are_problems() {
     database.finish().await;
 }
 
-#[tokio::test]
-async fn every_answer_is_careful() {
-    let (database, hub) = hub().await;
-    let stranger = Fan::stranger(&hub.url());
-    let mut ids = Vec::new();
 /// The description against the hub itself: who has no credentials is refused where it says so and
 /// nowhere else, and every answer is one that it names.
 #[tokio::test]
@@ -180,6 +180,11 @@ async fn the_description_says_who_may_call_and_what_they_are_answered() {
     database.finish().await;
 }
 
+#[tokio::test]
+async fn every_answer_is_careful() {
+    let (database, hub) = hub().await;
+    let stranger = Fan::stranger(&hub.url());
+    let mut ids = Vec::new();
     for path in ["/api/session", "/api/nothing", "/healthz", "/nothing"] {
         let headers = stranger.get(path).await.headers;
         assert_eq!(headers[header::X_CONTENT_TYPE_OPTIONS], "nosniff", "{path}");
@@ -245,6 +250,20 @@ async fn health_numbers_and_the_description_are_there() {
 }
 
 #[tokio::test]
+async fn the_numbers_may_have_an_address_of_their_own() {
+    let database = Database::new().await;
+    let mut config = database.config().await;
+    config.http.metrics_listen = "127.0.0.1:0".to_owned();
+    let hub = Hub::start(config).await;
+    assert_eq!(reqwest::get(format!("{}/metrics", hub.url())).await.unwrap().status(), StatusCode::NOT_FOUND);
+    let apart = hub.metrics_url().expect("another address");
+    assert!(reqwest::get(&apart).await.unwrap().text().await.unwrap().ends_with("# EOF\n"));
+    assert_eq!(reqwest::get(apart.replace("metrics", "api/events")).await.unwrap().status(), StatusCode::NOT_FOUND);
+    hub.stop().await;
+    database.finish().await;
+}
+
+#[tokio::test]
 async fn a_hub_that_stops_lets_go_of_everything() {
     let (database, hub) = hub().await;
     let url = hub.url();
@@ -259,6 +278,17 @@ async fn a_hub_that_stops_lets_go_of_everything() {
     .await
     .unwrap();
     assert_eq!(sessions, 0);
+    database.finish().await;
+}
+
+#[tokio::test]
+async fn a_hub_does_not_run_on_without_a_task_that_it_needs() {
+    let database = Database::new().await;
+    let mut config = database.config().await;
+    config.sweeper.tick_ms = 0; // the settings' ranges refuse it: here it stands for any fault in a task
+    let hub = Hub::start(config).await;
+    assert_eq!(tokio::time::timeout(HUNG, hub.failed()).await.expect("it is noticed"), "sweeper");
+    hub.stop().await;
     database.finish().await;
 }
 
@@ -279,20 +309,6 @@ async fn a_hub_refuses_a_clock_a_schema_and_a_neighbour_that_are_not_right() {
     let permitted = StartOptions { allow_test_clock: true, roles: Roles::ALL };
     let reason = refusal(config.clone(), permitted).await;
     assert!(reason.contains("another hub"), "{reason}");
-#[tokio::test]
-async fn the_numbers_may_have_an_address_of_their_own() {
-    let database = Database::new().await;
-    let mut config = database.config().await;
-    config.http.metrics_listen = "127.0.0.1:0".to_owned();
-    let hub = Hub::start(config).await;
-    assert_eq!(reqwest::get(format!("{}/metrics", hub.url())).await.unwrap().status(), StatusCode::NOT_FOUND);
-    let apart = hub.metrics_url().expect("another address");
-    assert!(reqwest::get(&apart).await.unwrap().text().await.unwrap().ends_with("# EOF\n"));
-    assert_eq!(reqwest::get(apart.replace("metrics", "api/events")).await.unwrap().status(), StatusCode::NOT_FOUND);
-    hub.stop().await;
-    database.finish().await;
-}
-
     let nats = Nats::start().await;
     let mut with_nats = config.clone();
     with_nats.nats.url = nats.url();
@@ -311,17 +327,6 @@ async fn the_numbers_may_have_an_address_of_their_own() {
     let reason = refusal(config, permitted).await;
     assert!(reason.contains("fullhouse migrate"), "{reason}");
     database.finish().await;
-#[tokio::test]
-async fn a_hub_does_not_run_on_without_a_task_that_it_needs() {
-    let database = Database::new().await;
-    let mut config = database.config().await;
-    config.sweeper.tick_ms = 0; // the settings' ranges refuse it: here it stands for any fault in a task
-    let hub = Hub::start(config).await;
-    assert_eq!(tokio::time::timeout(HUNG, hub.failed()).await.expect("it is noticed"), "sweeper");
-    hub.stop().await;
-    database.finish().await;
-}
-
 }
 
 #[tokio::test]
