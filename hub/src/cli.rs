@@ -40,7 +40,8 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Open a house to play with: PostgreSQL, payments, events and company included.
+    /// Open a house to play with: PostgreSQL, payments, events and company included. The fans' page is
+    /// served where it is built: in a checkout, after `npm run build`, or from http.assets_dir.
     Demo(demo::Options),
     /// Run a hub until SIGINT or SIGTERM.
     Serve(Serve),
@@ -54,10 +55,10 @@ enum Command {
     /// Make up a plan.
     #[command(subcommand)]
     Plan(PlanCommand),
-    /// Enrol tills and kiosks.
+    /// Enrol tills and kiosks: whatever sells by a token of its own.
     #[command(subcommand)]
     Terminal(Terminal),
-    /// Make operators.
+    /// Make operators: accounts that may use the staff's side of the API.
     #[command(subcommand)]
     Operator(Operator),
     /// Check ticket codes without a network, and look after the keys that sign them.
@@ -133,24 +134,24 @@ struct Serve {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Role {
-    Api,
     /// Answers requests and takes holds.
-    Push,
+    Api,
     /// Carries the sockets of open maps.
-    Relay,
+    Push,
     /// Turns committed changes into frames; one leads, others wait.
-    Workers,
+    Relay,
     /// Sweeps, drives payments, watches what must always be true.
+    Workers,
 }
 
 #[derive(Subcommand)]
 enum Terminal {
     /// Enrol a terminal and print its token, this once.
     Add {
-        name: String,
         /// What the books call it, such as "Counter 1"; once only.
-        #[arg(long)]
+        name: String,
         /// What it may do.
+        #[arg(long)]
         role: TerminalRole,
     },
     /// Refuse a terminal's token from now on.
@@ -162,22 +163,35 @@ enum Terminal {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum TerminalRole {
-    Counter,
     /// Staff stand behind it: holds, sales for cash, comps, blocking of seats; also before the sale opens.
-    Kiosk,
+    Counter,
     /// It stands among the public: holds by the rules of the page. No cash, no comps, no blocking.
+    Kiosk,
 }
 
 #[derive(Subcommand)]
 enum Operator {
     /// Make an operator, or an account one. The password is asked for, or read from standard input.
     Add {
-        email: String,
         /// The address that they sign in with.
+        email: String,
         /// Shown to colleagues.
         #[arg(long, default_value = "Operator")]
         name: String,
     },
+}
+
+/// An error with its causes, each told once: a library's error often ends with what its cause says.
+pub fn told(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 /// Does what was asked for. An error is the reason of a refusal.
@@ -357,7 +371,7 @@ async fn check(config: &Config) -> anyhow::Result<()> {
         let event = v.event_id.map_or_else(String::new, |id| format!(" of event {id}"));
         eprintln!("{}: {}{event}", v.invariant, v.what);
     }
-    anyhow::ensure!(violations.is_empty(), "{} violations of what must always be true", violations.len());
+    anyhow::ensure!(violations.is_empty(), "what must always be true is not: {} found", violations.len());
     println!("{} invariants hold", watch::INVARIANTS.len());
     Ok(())
 }
@@ -371,6 +385,15 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_cause_is_told_once() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("the library: {0}")]
+        struct Library(#[source] std::io::Error);
+        let error = anyhow::Error::new(Library(std::io::Error::other("no way"))).context("connecting");
+        assert_eq!(told(&error), "connecting: the library: no way");
     }
 
     #[test]
