@@ -118,8 +118,11 @@ fn cookie(hub: &Hub, token: &str, age_s: i64) -> Result<HeaderValue, Problem> {
 impl From<AccountError> for Problem {
     fn from(error: AccountError) -> Self {
         match error {
-            AccountError::Invalid { field, sentence } => {
-                Problem::new(Code::AccountInvalid).detail(sentence).with("field", field)
+            AccountError::Invalid(wrong) => {
+                let fields: Vec<&str> = wrong.iter().map(|(field, _)| *field).collect();
+                let sentences: Vec<&str> = wrong.iter().map(|(_, sentence)| sentence.as_str()).collect();
+                let problem = Problem::new(Code::AccountInvalid).detail(sentences.join("; "));
+                problem.with("field", fields[0]).with("fields", fields)
             }
             AccountError::EmailTaken => Code::EmailTaken.into(),
             AccountError::CredentialsWrong => Code::CredentialsWrong.into(),
