@@ -205,7 +205,11 @@ fn checked(new: NewAccount, password_length_min: usize) -> Result<NewAccount, Ac
             format!("a password has {password_length_min} characters or more, and {PASSWORD_LENGTH_MAX} bytes at most"),
         ));
     }
-    if wrong.is_empty() { Ok(NewAccount { email, name, password: new.password }) } else { Err(AccountError::Invalid(wrong)) }
+    if wrong.is_empty() {
+        Ok(NewAccount { email, name, password: new.password })
+    } else {
+        Err(AccountError::Invalid(wrong))
+    }
 }
 
 #[cfg(test)]

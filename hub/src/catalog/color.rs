@@ -48,7 +48,8 @@ fn is_arguments(text: &str) -> bool {
     let inner = text.trim_start().strip_prefix('(').and_then(|t| t.strip_suffix(')'));
     inner.is_some_and(|inner| {
         let numbers: Vec<&str> = inner.split([',', ' ', '/']).filter(|part| !part.is_empty()).collect();
-        let is_number = |n: &&str| n.strip_suffix('%').unwrap_or(n).parse::<f64>().is_ok_and(|n| n.is_finite() && n >= 0.0);
+        let is_number =
+            |n: &&str| n.strip_suffix('%').unwrap_or(n).parse::<f64>().is_ok_and(|n| n.is_finite() && n >= 0.0);
         (3..=4).contains(&numbers.len()) && numbers.iter().all(is_number)
     })
 }
@@ -71,7 +72,9 @@ mod tests {
         ] {
             assert_eq!(read(given).as_deref(), Some(read_as), "{given}");
         }
-        for given in ["reddish", "#12", "#ggg", "#12345", "rgb()", "rgb(1,2)", "rgb(a,b,c)", "url(javascript:1)", "rgb(1,2,3)x"] {
+        for given in
+            ["reddish", "#12", "#ggg", "#12345", "rgb()", "rgb(1,2)", "rgb(a,b,c)", "url(javascript:1)", "rgb(1,2,3)x"]
+        {
             assert_eq!(read(given), None, "{given}");
         }
     }

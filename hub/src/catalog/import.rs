@@ -193,12 +193,10 @@ async fn upsert_venue(tx: &mut PgConnection, venue: &VenueSpec) -> Result<(i64, 
     {
         return Err(ImportError::CountryInvalid(country.clone()));
     }
-    let known = sqlx::query!(
-        "select id, name, city, country, time_zone from venue where slug = $1 for update",
-        venue.slug
-    )
-    .fetch_optional(&mut *tx)
-    .await?;
+    let known =
+        sqlx::query!("select id, name, city, country, time_zone from venue where slug = $1 for update", venue.slug)
+            .fetch_optional(&mut *tx)
+            .await?;
     let Some(known) = known else { return insert_venue(tx, venue).await };
     let fields = [
         ("name", &venue.name, &known.name),

@@ -55,8 +55,7 @@ pub(super) fn faults(settings: &toml::Table) -> Vec<String> {
 }
 
 fn fault(name: &str, value: i64) -> Option<String> {
-    let (_, unit, usual) =
-        UNITS.iter().find(|(end, ..)| name.ends_with(end)).expect("the last unit ends every name");
+    let (_, unit, usual) = UNITS.iter().find(|(end, ..)| name.ends_with(end)).expect("the last unit ends every name");
     let exception = EXCEPTIONS.iter().find(|(named, ..)| *named == name);
     let (range, reason) = exception.map_or((usual, ""), |(_, range, reason)| (range, *reason));
     if range.contains(&value) {
@@ -102,6 +101,9 @@ mod tests {
             fault("sweeper.tick_ms", 0).unwrap(),
             "sweeper.tick_ms is 0: from 10 to 3600000 (milliseconds; each tick is two statements)"
         );
-        assert_eq!(fault("http.connections_max", 0).unwrap(), "http.connections_max is 0: from 1 to 10000000 (at most so many)");
+        assert_eq!(
+            fault("http.connections_max", 0).unwrap(),
+            "http.connections_max is 0: from 1 to 10000000 (at most so many)"
+        );
     }
 }

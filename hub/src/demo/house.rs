@@ -194,7 +194,10 @@ impl House {
         let mut text = format!("\n  Fullhouse is open: {url}\n\n");
         let fans: Vec<String> = (1..=FANS).map(fan_email).collect();
         let _ = writeln!(text, "  fans         {}   password: {FAN_PASSWORD}", fans.join(", "));
-        let _ = writeln!(text, "  operator     {OPERATOR_EMAIL}   password: {OPERATOR_PASSWORD}   (the staff's side of the API)");
+        let _ = writeln!(
+            text,
+            "  operator     {OPERATOR_EMAIL}   password: {OPERATOR_PASSWORD}   (the staff's side of the API)"
+        );
         let _ = writeln!(text, "  a till       Authorization: Bearer {}", self.till_token);
         let _ = writeln!(text, "  cards        the form offers them: approved, declined, with a challenge");
         if crowd > 0 {

@@ -200,7 +200,9 @@ impl From<Refusal> for Problem {
             Refusal::HoldFrozen => Code::HoldFrozen.into(),
             Refusal::HoldUnknown => Code::HoldUnknown.into(),
             Refusal::IdempotencyMismatch => Code::IdempotencyMismatch.into(),
-            Refusal::SaleNotOpen(at) => Problem::new(Code::SaleNotOpen).with("opens_at", at.to_rfc3339_opts(SecondsFormat::AutoSi, true)),
+            Refusal::SaleNotOpen(at) => {
+                Problem::new(Code::SaleNotOpen).with("opens_at", at.to_rfc3339_opts(SecondsFormat::AutoSi, true))
+            }
             Refusal::SaleClosed => Code::SaleClosed.into(),
             Refusal::SalePaused => Code::SalePaused.into(),
             Refusal::EventCancelled => Code::EventCancelled.into(),

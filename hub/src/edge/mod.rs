@@ -126,22 +126,22 @@ pub fn router(hub: &Hub, roles: Roles, assets: Assets) -> Router {
         .quality(CompressionLevel::Fastest) // what is asked for often is compressed once by whoever serves it
         .compress_when(SizeAbove::new(1024).and(NotForContentType::IMAGES));
     open.route(
-            "/api/openapi.json",
-            get(move || async move {
-                ([(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "max-age=60")], description)
-            }),
-        )
-        .route("/healthz", get(health::alive))
-        .route("/readyz", get(health::ready))
-        .fallback(move |request: Request| async move {
-            if request.uri().path().starts_with("/api") {
-                return Problem::new(Code::NotFound).into_response();
-            }
-            assets.answer(request.method(), request.uri().path(), request.headers())
-        })
-        .method_not_allowed_fallback(|| async { Problem::new(Code::MethodNotAllowed) })
-        .layer(middleware::from_fn_with_state(hub.clone(), csrf::same_origin))
-        .layer(compression)
-        .layer(middleware::from_fn_with_state(hub.clone(), envelope::envelope))
-        .with_state(hub.clone())
+        "/api/openapi.json",
+        get(move || async move {
+            ([(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "max-age=60")], description)
+        }),
+    )
+    .route("/healthz", get(health::alive))
+    .route("/readyz", get(health::ready))
+    .fallback(move |request: Request| async move {
+        if request.uri().path().starts_with("/api") {
+            return Problem::new(Code::NotFound).into_response();
+        }
+        assets.answer(request.method(), request.uri().path(), request.headers())
+    })
+    .method_not_allowed_fallback(|| async { Problem::new(Code::MethodNotAllowed) })
+    .layer(middleware::from_fn_with_state(hub.clone(), csrf::same_origin))
+    .layer(compression)
+    .layer(middleware::from_fn_with_state(hub.clone(), envelope::envelope))
+    .with_state(hub.clone())
 }

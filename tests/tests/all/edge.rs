@@ -172,7 +172,8 @@ async fn the_description_says_who_may_call_and_what_they_are_answered() {
         }
     }
     let fan = Fan::sign_up(&hub.url()).await;
-    let nowhere = reqwest::Client::new().post(format!("{}/api/events/1/hold", hub.url())).header("cookie", fan.cookie().unwrap());
+    let nowhere =
+        reqwest::Client::new().post(format!("{}/api/events/1/hold", hub.url())).header("cookie", fan.cookie().unwrap());
     let refused = stranger.send(nowhere).await;
     assert_eq!(refused.code(), "csrf");
     assert!(refused.body["detail"].as_str().unwrap().contains("Sec-Fetch-Site"), "{:?}", refused.body);

@@ -28,8 +28,7 @@ const fn optional(name: &'static str, kind: Kind) -> Field {
 
 const PERFORMER: &[Field] = &[needed("slug", Kind::Text), needed("name", Kind::Text)];
 const PRICE: &[Field] = &[needed("ticket_type", Kind::Text), needed("amount_minor", Kind::Whole)];
-const FEE: &[Field] =
-    &[needed("code", Kind::Text), needed("basis", Kind::Text), needed("amount_minor", Kind::Whole)];
+const FEE: &[Field] = &[needed("code", Kind::Text), needed("basis", Kind::Text), needed("amount_minor", Kind::Whole)];
 const LEVEL: &[Field] = &[
     needed("category", Kind::Text),
     optional("name", Kind::Text),

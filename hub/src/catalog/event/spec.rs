@@ -245,7 +245,8 @@ pub(super) mod tests {
         spec.levels[0].prices.push(PriceSpec { ticket_type: "adult".into(), amount_minor: -1 });
         assert_eq!(plain_faults(&spec).len(), 4);
         assert!(matches!(EventSpec::read("slug = 'x"), Err(EventError::Unreadable(_))));
-        let Err(EventError::Faults(faults)) = EventSpec::read("slug = 1\nsluggish = 1\nname = 'x'\nlevels = [{}]") else {
+        let Err(EventError::Faults(faults)) = EventSpec::read("slug = 1\nsluggish = 1\nname = 'x'\nlevels = [{}]")
+        else {
             panic!("it has faults");
         };
         for fault in [

@@ -56,7 +56,7 @@ fn rows(plan: &Plan, f: &mut Findings) {
             let place = format!("zones[{z}].rows[{r}].row_number");
             if row.label.trim().is_empty() {
                 f.warn(&place, 0, "row_blank", &zone.name, format!("a row of {:?} has no name", zone.name));
-            } else if !named.insert((&zone.name, &row.label)) {
+            } else if !named.insert((zone.name.as_str(), row.label.as_str())) {
                 let message = format!("{:?} has the row {:?} twice", zone.name, row.label);
                 f.warn(&place, 0, "row_repeated", &zone.name, message);
             }
@@ -74,7 +74,8 @@ fn positions(plan: &Plan, f: &mut Findings) {
                     Entry::Vacant(free) => drop(free.insert(&seat.guid)),
                     Entry::Occupied(first) => {
                         let place = format!("zones[{z}].rows[{r}].seats[{s}].position");
-                        let message = format!("{:?} is where {:?} is, at {}, {}", seat.guid, first.get(), seat.x, seat.y);
+                        let message =
+                            format!("{:?} is where {:?} is, at {}, {}", seat.guid, first.get(), seat.x, seat.y);
                         f.warn(&place, 0, "position_repeated", "", message);
                     }
                 }
