@@ -163,9 +163,9 @@ enum Terminal {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum TerminalRole {
-    /// Staff stand behind it: holds, sales for cash, comps, blocking of seats; also before the sale opens.
+    /// Staff stand behind it: holds, sales for cash or card, comps, blocking of seats; also before the sale opens.
     Counter,
-    /// It stands among the public: holds by the rules of the page. No cash, no comps, no blocking.
+    /// It stands among the public: holds by the rules of the page, and card sales. No cash, no comps, no blocking.
     Kiosk,
 }
 

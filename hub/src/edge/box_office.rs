@@ -128,7 +128,7 @@ const READER_MAX: usize = 64;
 /// key, it answers with the same order.
 #[utoipa::path(post, path = "/api/box-office/card-sales", tag = "box office", request_body = TillCardRequest,
     params(("Idempotency-Key" = String, Header)),
-    responses((status = 202, body = OrderAnswer), (status = "4XX", description = "problem+json")))]
+    responses((status = 202, body = OrderAnswer), (status = "4XX", description = "`bad_request`, `hold_unknown`, `hold_ended`, `hold_frozen`, `order_not_open`, `attempt_live`, `event_cancelled`, `seat_unknown`, `seats_repeated`, `ticket_type_unknown`, `tender_invalid`, `too_late_to_pay`, `payment_gate_closed`, `idempotency_mismatch`")))]
 pub async fn sell_by_card(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,
@@ -154,7 +154,7 @@ pub async fn sell_by_card(
 
 /// An order of this terminal's, and how its payment goes.
 #[utoipa::path(get, path = "/api/box-office/card-sales/{id}", tag = "box office", params(("id" = Uuid, Path)),
-    responses((status = 200, body = OrderAnswer), (status = "4XX", description = "problem+json")))]
+    responses((status = 200, body = OrderAnswer), (status = "4XX", description = "`order_unknown`")))]
 pub async fn card_sale(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,
@@ -171,7 +171,7 @@ pub async fn card_sale(
 /// the money let go, as was asked for. Follow the order.
 #[utoipa::path(post, path = "/api/box-office/card-sales/{id}/stop", tag = "box office", request_body = TillCardStopRequest,
     params(("id" = Uuid, Path)),
-    responses((status = 202, body = OrderAnswer), (status = "4XX", description = "problem+json")))]
+    responses((status = 202, body = OrderAnswer), (status = "4XX", description = "`order_unknown`, `order_not_open`")))]
 pub async fn stop_card(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,

@@ -59,6 +59,13 @@ async fn a_kiosk_holds_and_gives_back_and_only_a_counter_does_the_rest() {
         .unwrap();
     assert_eq!(touched, 0, "the kiosk sold and blocked nothing");
 
+    // Both may sell by card, where there is a provider and a reader.
+    for (till, seat) in [(&counter, 60), (&kiosk, 62)] {
+        let held = till.hold(event, &[seat]).await.ok();
+        let body =
+            json!({ "hold_id": held["hold"]["id"], "buyer_id": held["buyer_id"], "tickets": [], "reader": "tmr_1" });
+        assert_eq!(till.post("/api/box-office/card-sales", body).await.code(), "payment_gate_closed");
+    }
     // Among the public, the public's rules: only staff sell before the sale opens and while it is paused.
     sqlx::query("update event set sale_state = 'paused'").execute(database.pool()).await.unwrap();
     assert_eq!(kiosk.hold(event, &[50]).await.code(), "sale_paused");
