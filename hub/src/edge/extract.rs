@@ -140,23 +140,6 @@ impl FromRequestParts<Hub> for Counter {
     }
 }
 
-/// A till with somebody of the house behind it. A kiosk stands among the public: it holds and gives
-/// back like a fan, but takes no cash, gives nothing away and blocks nothing.
-#[derive(Debug, Clone)]
-pub struct Counter(pub Till);
-
-impl FromRequestParts<Hub> for Counter {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, hub: &Hub) -> Result<Self, Problem> {
-        let till = <Till as FromRequestParts<Hub>>::from_request_parts(parts, hub).await?;
-        if !till.is_counter() {
-            return Err(Problem::new(Code::Forbidden).detail("This is for the counter's tills."));
-        }
-        Ok(Self(till))
-    }
-}
-
 /// The token of `Authorization: Bearer`.
 pub fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;

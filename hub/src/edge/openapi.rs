@@ -88,15 +88,18 @@ pub fn document() -> String {
     text
 }
 
-/// How those who may call an address show who they are; `None`: anybody may. A test calls every address
-/// without anything, and sees whether this is so.
-fn credentials(path: &str) -> Option<&'static str> {
+/// How those who may call an address show who they are, one way or another; nothing: anybody may. A test
+/// calls every address without anything, and sees whether this is so.
+fn credentials(path: &str) -> &'static [&'static str] {
     let below = |folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     if below("/api/box-office") {
-        return Some("terminal");
+        return &["terminal"];
     }
-    let somebodys = ["/api/account", "/api/holds", "/api/orders", "/api/staff"];
-    (somebodys.into_iter().any(below) || path.ends_with("/hold")).then_some("session")
+    if below("/api/staff") {
+        return &["session", "terminal"]; // an operator's, a counter's
+    }
+    let is_somebodys = ["/api/account", "/api/holds", "/api/orders"].into_iter().any(below) || path.ends_with("/hold");
+    if is_somebodys { &["session"] } else { &[] }
 }
 
 /// Adds what every address has in common, so that a handler names only the codes of its own: in
@@ -106,8 +109,8 @@ fn complete(path: &str, writes: bool, operation: &mut Operation) {
     // Handlers of two modules may have the same name, operations may not.
     operation.operation_id = operation.operation_id.take().map(|name| format!("{}_{name}", tag.replace(' ', "_")));
     if operation.security.is_none() {
-        let requirement = |scheme| SecurityRequirement::new::<_, [&str; 0], &str>(scheme, []);
-        operation.security = Some(credentials(path).map(requirement).into_iter().collect());
+        let requirement = |scheme: &&'static str| SecurityRequirement::new::<_, [&str; 0], &str>(*scheme, []);
+        operation.security = Some(credentials(path).iter().map(requirement).collect());
     }
     let own = operation.responses.responses.remove("4XX");
     for (status, response) in &mut operation.responses.responses {
