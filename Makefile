@@ -57,6 +57,7 @@ check: setup-test everything ## Formatting, lints, and that generated files are 
 	$(FULLHOUSE) openapi | diff -u assets/openapi.json - || { echo "run \`make openapi\` and commit it"; exit 1; }
 	node .ci/third-party.mjs --check
 	npm run format:check
+	npm run --silent check:openapi
 	npm run check
 
 .PHONY: screenshots

@@ -68,6 +68,10 @@ pub enum SaleError {
     Checkout(#[from] CheckoutError),
     #[error(transparent)]
     Confirm(#[from] ConfirmError),
+    #[error("the cash does not pay {total_minor} {currency}")]
+    TooLittleCash { total_minor: i64, currency: String },
+    #[error("the hold was sold for another tender")]
+    SoldOtherwise,
     #[error(transparent)]
     Database(#[from] sqlx::Error),
 }
@@ -82,17 +86,16 @@ pub struct Sold {
 }
 
 /// Prices a hold and sells it for cash or as a comp. A sale whose answer got lost is found again by
-/// its hold: the same terminal gets the same order, and nothing is sold twice.
+/// its hold: the same terminal gets the same order for the same tender, and nothing is sold twice.
 pub async fn sell(pool: PgPool, basket: Basket, tendered: Tendered) -> Result<Sold, SaleError> {
-    let hold_id = basket.hold_id;
-    if let Some(sold) = already_sold(&pool, hold_id, basket.buyer_id).await? {
+    let (hold_id, buyer_id) = (basket.hold_id, basket.buyer_id);
+    if let Some(sold) = already_sold(&pool, hold_id, buyer_id, &tendered).await? {
         return Ok(sold);
     }
-    let buyer_id = basket.buyer_id;
-    match sell_now(pool.clone(), basket, tendered).await {
+    match sell_now(pool.clone(), basket, tendered.clone()).await {
         Ok(sold) => Ok(sold),
         // A second click came here while the first was selling: then it has sold by now.
-        Err(refusal) => already_sold(&pool, hold_id, buyer_id).await?.ok_or(refusal),
+        Err(refusal) => already_sold(&pool, hold_id, buyer_id, &tendered).await?.ok_or(refusal),
     }
 }
 
@@ -100,13 +103,16 @@ async fn sell_now(pool: PgPool, basket: Basket, tendered: Tendered) -> Result<So
     let actor = basket.actor.clone();
     let order_id = checkout::price(pool.clone(), basket).await?;
     db::write(async move {
-        let order = sqlx::query!(r#"select event_id, total_minor from "order" where id = $1"#, order_id)
+        let order = sqlx::query!(r#"select event_id, total_minor, currency from "order" where id = $1"#, order_id)
             .fetch_one(&pool)
             .await?;
         let received = match &tendered {
             Tendered::Cash { received_minor } => Some(*received_minor),
             _ => None,
         };
+        if received.is_some_and(|received| received < order.total_minor) {
+            return Err(SaleError::TooLittleCash { total_minor: order.total_minor, currency: order.currency });
+        }
         let mut tx = db::event_tx(&pool, order.event_id).await?;
         checkout::confirm(&mut tx, order_id, tendered, &actor).await?;
         tx.commit().await?;
@@ -116,20 +122,32 @@ async fn sell_now(pool: PgPool, basket: Basket, tendered: Tendered) -> Result<So
     .await
 }
 
-async fn already_sold(pool: &PgPool, hold_id: Uuid, buyer_id: Uuid) -> sqlx::Result<Option<Sold>> {
+async fn already_sold(
+    pool: &PgPool,
+    hold_id: Uuid,
+    buyer_id: Uuid,
+    tendered: &Tendered,
+) -> Result<Option<Sold>, SaleError> {
     let row = sqlx::query!(
-        r#"select o.id, o.total_minor, t.received_minor from "order" o join tender t on t.order_id = o.id
+        r#"select o.id, o.total_minor, t.kind, t.received_minor, t.reason
+           from "order" o join tender t on t.order_id = o.id
            where o.hold_id = $1 and o.buyer_id = $2 and o.state = 'confirmed' and t.kind in ('cash', 'comp') limit 1"#,
         hold_id,
         buyer_id
     )
     .fetch_optional(pool)
     .await?;
-    Ok(row.map(|r| Sold {
-        order_id: r.id,
-        total_minor: r.total_minor,
-        change_minor: r.received_minor.map_or(0, |received| received - r.total_minor),
-    }))
+    let Some(row) = row else { return Ok(None) };
+    let same = match tendered {
+        Tendered::Cash { received_minor } => row.kind == "cash" && row.received_minor == Some(*received_minor),
+        Tendered::Comp { reason } => row.kind == "comp" && row.reason.as_ref() == Some(reason),
+        Tendered::Card { .. } => false,
+    };
+    if !same {
+        return Err(SaleError::SoldOtherwise); // the money in the drawer would not be what the books say
+    }
+    let change_minor = row.received_minor.map_or(0, |received| received - row.total_minor);
+    Ok(Some(Sold { order_id: row.id, total_minor: row.total_minor, change_minor }))
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -40,7 +40,8 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Open a house to play with: PostgreSQL, payments, events and company included.
+    /// Open a house to play with: PostgreSQL, payments, events and company included. The fans' page is
+    /// served where it is built: in a checkout, after `npm run build`, or from http.assets_dir.
     Demo(demo::Options),
     /// Run a hub until SIGINT or SIGTERM.
     Serve(Serve),
@@ -54,10 +55,10 @@ enum Command {
     /// Make up a plan.
     #[command(subcommand)]
     Plan(PlanCommand),
-    /// Enrol tills and kiosks.
+    /// Enrol tills and kiosks: whatever sells by a token of its own.
     #[command(subcommand)]
     Terminal(Terminal),
-    /// Make operators.
+    /// Make operators: accounts that may use the staff's side of the API.
     #[command(subcommand)]
     Operator(Operator),
     /// Check ticket codes without a network, and look after the keys that sign them.
@@ -126,16 +127,20 @@ enum Event {
 
 #[derive(Args)]
 struct Serve {
-    /// What this process does; all of it by default. Separate processes need NATS.
+    /// What this process does; all of it by default, several if given several times. Separate processes need NATS.
     #[arg(long = "role", value_name = "ROLE")]
     roles: Vec<Role>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Role {
+    /// Answers requests and takes holds.
     Api,
+    /// Carries the sockets of open maps.
     Push,
+    /// Turns committed changes into frames; one leads, others wait.
     Relay,
+    /// Sweeps, drives payments, watches what must always be true.
     Workers,
 }
 
@@ -143,17 +148,24 @@ enum Role {
 enum Terminal {
     /// Enrol a terminal and print its token, this once.
     Add {
+        /// What the books call it, such as "Counter 1"; once only.
         name: String,
+        /// What it may do.
         #[arg(long)]
         role: TerminalRole,
     },
     /// Refuse a terminal's token from now on.
-    Revoke { name: String },
+    Revoke {
+        /// The name that it was enrolled by.
+        name: String,
+    },
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum TerminalRole {
+    /// Staff stand behind it: holds, sales for cash or card, comps, blocking of seats; also before the sale opens.
     Counter,
+    /// It stands among the public: holds by the rules of the page, and card sales. No cash, no comps, no blocking.
     Kiosk,
 }
 
@@ -161,11 +173,25 @@ enum TerminalRole {
 enum Operator {
     /// Make an operator, or an account one. The password is asked for, or read from standard input.
     Add {
+        /// The address that they sign in with.
         email: String,
         /// Shown to colleagues.
         #[arg(long, default_value = "Operator")]
         name: String,
     },
+}
+
+/// An error with its causes, each told once: a library's error often ends with what its cause says.
+pub fn told(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 /// Does what was asked for. An error is the reason of a refusal.
@@ -266,10 +292,16 @@ async fn run_hub(config: Config, roles: Roles) -> anyhow::Result<()> {
     // Listened for before anything starts, so that a signal that comes early is not fatal half-way.
     let mut stop = Stop::listen()?;
     let hub = serve::start(config, StartOptions { roles, ..StartOptions::default() }).await?;
-    stop.asked().await;
+    let failed = tokio::select! {
+        () = stop.asked() => None,
+        task = hub.failed() => Some(task),
+    };
     tracing::info!("stopping; a second signal stops at once");
     tokio::select! {
-        () = hub.stop() => Ok(()),
+        () = hub.stop() => match failed {
+            None => Ok(()),
+            Some(task) => bail!("the hub can't be without its {task}, which ended by itself: see the log"),
+        },
         () = stop.asked() => bail!("stopped at once, by a second signal"),
     }
 }
@@ -339,7 +371,7 @@ async fn check(config: &Config) -> anyhow::Result<()> {
         let event = v.event_id.map_or_else(String::new, |id| format!(" of event {id}"));
         eprintln!("{}: {}{event}", v.invariant, v.what);
     }
-    anyhow::ensure!(violations.is_empty(), "{} violations of what must always be true", violations.len());
+    anyhow::ensure!(violations.is_empty(), "what must always be true is not: {} found", violations.len());
     println!("{} invariants hold", watch::INVARIANTS.len());
     Ok(())
 }
@@ -353,6 +385,15 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_cause_is_told_once() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("the library: {0}")]
+        struct Library(#[source] std::io::Error);
+        let error = anyhow::Error::new(Library(std::io::Error::other("no way"))).context("connecting");
+        assert_eq!(told(&error), "connecting: the library: no way");
     }
 
     #[test]

@@ -5,9 +5,13 @@ use std::{net::IpAddr, path::Path};
 use anyhow::{Context, bail};
 use serde::Deserialize;
 
+mod ranges; // what a number may be
+
 /// `config.default.toml`: the manual.
 pub const DEFAULTS: &str = include_str!("../config.default.toml");
 const ENV_PREFIX: &str = "FULLHOUSE__";
+/// Variables of ours that the command line reads itself.
+const NOT_SETTINGS: [&str; 2] = ["FULLHOUSE_CONFIG", "FULLHOUSE_PASSWORD"];
 
 macro_rules! section {
     ($(#[$meta:meta])* $name:ident { $($field:ident: $type:ty),* $(,)? }) => {
@@ -47,6 +51,7 @@ section!(Http {
     stop_timeout_s: u64,
     trusted_proxies: Vec<String>,
     assets_dir: String,
+    metrics_listen: String,
 });
 section!(Database {
     url: Secret,
@@ -177,19 +182,25 @@ impl Config {
         for (name, value) in std::env::vars() {
             if let Some(key) = name.strip_prefix(ENV_PREFIX) {
                 set(&mut table, key, &value).with_context(|| format!("environment variable {name}"))?;
+            } else if let Some(key) = name.strip_prefix("FULLHOUSE_")
+                && !NOT_SETTINGS.contains(&&*name)
+            {
+                // A slip would leave the default in force, without a word.
+                if let Some(meant) = meant(&table, key) {
+                    bail!("environment variable {name} is no setting: it is called {meant}");
+                }
+                tracing::warn!(variable = name, "no setting of ours: they are called FULLHOUSE__SECTION__KEY");
             }
         }
-        let zero = zero_among(&table);
+        let faults = ranges::faults(&table);
+        anyhow::ensure!(faults.is_empty(), "{}", faults.join("\n"));
         let config: Self = table.try_into().context("settings")?;
-        anyhow::ensure!(zero.is_none(), "{}: not 0", zero.unwrap_or_default());
         config.check()?;
         Ok(config)
     }
 
     /// Values that could only fail later, and then without a name.
     fn check(&self) -> anyhow::Result<()> {
-        // The relay, the claim on the database, a desk and somebody who reads.
-        anyhow::ensure!(self.database.connections_max >= 4, "database.connections_max: at least 4");
         let public = &self.http.public_url;
         anyhow::ensure!(
             public.starts_with("http://") || public.starts_with("https://"),
@@ -198,14 +209,6 @@ impl Config {
         for proxy in &self.http.trusted_proxies {
             anyhow::ensure!(proxy.parse::<IpAddr>().is_ok(), "http.trusted_proxies: {proxy:?} is not an IP address");
         }
-        // As many as a frame can count.
-        anyhow::ensure!(self.push.frame_changes_max <= 65_535, "push.frame_changes_max: at most 65535");
-        anyhow::ensure!(self.payment.pay_margin_s >= 0, "payment.pay_margin_s: not below 0");
-        anyhow::ensure!(
-            self.mail.lease_s >= 2,
-            "mail.lease_s: at least 2, since half of it is the longest that sending may take"
-        );
-        anyhow::ensure!(self.mail.rate_per_minute >= 1, "mail.rate_per_minute: at least 1");
         Ok(())
     }
 
@@ -226,26 +229,13 @@ fn merge(base: &mut toml::Table, over: toml::Table) {
     }
 }
 
-/// Where nothing at all makes sense. Everywhere else it would be a hub that never ticks, waits for
-/// nothing, or takes nobody.
-const MAY_BE_ZERO: [&str; 6] = [
-    "auth.password_length_min",
-    "auth.password_queue_max",
-    "auth.session_cache_max",
-    "auth.session_cache_s",
-    "payment.pay_margin_s",
-    "push.shards",
-];
-
-/// The first setting that is 0 and may not be.
-fn zero_among(table: &toml::Table) -> Option<String> {
+/// The setting that a misspelt variable differs from in nothing but underscores.
+fn meant(table: &toml::Table, key: &str) -> Option<String> {
+    let bare = |text: &str| text.to_ascii_uppercase().replace('_', "");
     let sections = table.iter().filter_map(|(section, value)| Some((section, value.as_table()?)));
-    let mut settings =
-        sections.flat_map(|(section, table)| table.iter().map(move |(key, value)| (section, key, value)));
-    settings.find_map(|(section, key, value)| {
-        let name = format!("{section}.{key}");
-        (value.as_integer() == Some(0) && !MAY_BE_ZERO.contains(&&*name)).then_some(name)
-    })
+    let mut names = sections.flat_map(|(section, table)| table.keys().map(move |key| format!("{section}__{key}")));
+    let name = names.find(|name| bare(name) == bare(key))?;
+    Some(format!("{ENV_PREFIX}{}", name.to_ascii_uppercase()))
 }
 
 /// A variable takes the type that its default has.
@@ -290,15 +280,11 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_bounded_by_nothing() {
-        let mut table: toml::Table = DEFAULTS.parse().unwrap();
-        assert_eq!(zero_among(&table), None);
-        for name in MAY_BE_ZERO {
-            set(&mut table, &name.replace('.', "__"), "0").unwrap(); // the list names settings that exist
-        }
-        assert_eq!(zero_among(&table), None);
-        set(&mut table, "SWEEPER__TICK_MS", "0").unwrap();
-        assert_eq!(zero_among(&table).as_deref(), Some("sweeper.tick_ms"));
+    fn a_slip_in_the_underscores_is_told_what_was_meant() {
+        let table: toml::Table = DEFAULTS.parse().unwrap();
+        assert_eq!(meant(&table, "HTTP_LISTEN").as_deref(), Some("FULLHOUSE__HTTP__LISTEN"));
+        assert_eq!(meant(&table, "HTTP__ASSETSDIR").as_deref(), Some("FULLHOUSE__HTTP__ASSETS_DIR"));
+        assert_eq!(meant(&table, "PORT"), None, "an orchestrator's own");
     }
 
     #[test]

@@ -54,25 +54,23 @@ pub async fn run(config: Config, options: Options, mut asked: impl AsyncFnMut())
         opened = open(config, &options) => opened?,
         () = asked() => return Ok(()), // what had started ends as it is dropped
     };
-    let postgres_ended = tokio::select! {
-        () = asked() => None,
-        status = opened.postgres.ended() => Some(status),
+    let why = tokio::select! {
+        () = asked() => Ok(()),
+        status = opened.postgres.ended() => without_postgres(status),
+        task = opened.hub.failed() => Err(anyhow::anyhow!("the demo's hub lost its {task}, so the demo closed")),
     };
     println!("Closing.");
     tokio::select! {
-        () = opened.close() => says_why(postgres_ended),
+        () = opened.close() => why,
         () = asked() => anyhow::bail!("closed at once; PostgreSQL still writes down what was committed"),
     }
 }
 
 /// Without its PostgreSQL a demo could only refuse. Starting it again is left to whoever sees why it ended.
-fn says_why(postgres_ended: Option<ExitStatus>) -> anyhow::Result<()> {
-    match postgres_ended {
-        None => Ok(()),
-        Some(status) => anyhow::bail!(
-            "the demo's PostgreSQL ended by itself ({status}), so the demo closed; started again, it goes on where it was"
-        ),
-    }
+fn without_postgres(status: ExitStatus) -> anyhow::Result<()> {
+    anyhow::bail!(
+        "the demo's PostgreSQL ended by itself ({status}), so the demo closed; started again, it goes on where it was"
+    )
 }
 
 /// Everything that runs.

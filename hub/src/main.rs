@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use fullhouse::cli::{Cli, run};
+use fullhouse::cli::{Cli, run, told};
 
 /// 0: done. 1: refused, with the reasons on standard error. 2: wrong usage (clap's own).
 fn main() -> ExitCode {
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
     match runtime.block_on(run(cli)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("fullhouse: {error:#}");
+            eprintln!("fullhouse: {}", told(&error));
             ExitCode::FAILURE
         }
     }

@@ -5,6 +5,7 @@
 //! - Without NATS the frames stay in this process, so only one hub may run on a database; with it, any number.
 
 mod claim; // one hub a database, unless NATS joins them
+mod core; // tasks that it can't be without
 mod numbers; // what the parts say of themselves
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -14,10 +15,11 @@ use axum::{extract::FromRef, http::HeaderMap};
 use fullhouse_protocol::frames::Frame;
 use sqlx::PgPool;
 use tokio::task::JoinHandle;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::sync::CancellationToken;
 
 use self::{
     claim::{Claim, Claimed},
+    core::Core,
     numbers::Numbers,
 };
 use crate::{
@@ -106,8 +108,10 @@ impl Default for StartOptions {
 pub struct Running {
     /// Where it listens: the port that was free, if port 0 was asked for.
     pub addr: SocketAddr,
+    /// Where the numbers are, if that is another address (`http.metrics_listen`).
+    pub metrics_addr: Option<SocketAddr>,
     pub hub: Hub,
-    tasks: TaskTracker,
+    tasks: Core,
     let_go: CancellationToken,
     claim: JoinHandle<()>,
 }
@@ -155,35 +159,52 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
         pool,
         config,
     };
-    let (stop, tasks) = (&hub.stop, TaskTracker::new());
+    let (stop, tasks) = (&hub.stop, Core::new(hub.stop.clone()));
     let let_go = CancellationToken::new();
     let claim = tokio::spawn(claim.keep(let_go.clone()));
 
     let listener = edge::server::listen(&hub.config.http.listen).await?;
     let addr = listener.local_addr().context("the listening address")?;
-    tasks.spawn(edge::server::serve(listener, edge::router(&hub, roles, assets), hub.config.clone(), stop.clone()));
-    tasks.spawn(hub.rooms.clone().closed());
+    let router = edge::router(&hub, roles, assets);
+    tasks.spawn("server", edge::server::serve(listener, router, hub.config.clone(), stop.clone()));
+    let mut metrics_addr = None;
+    if !hub.config.http.metrics_listen.is_empty() {
+        let listener = edge::server::listen(&hub.config.http.metrics_listen).await.context("http.metrics_listen")?;
+        metrics_addr = Some(listener.local_addr().context("the listening address")?);
+        let router = edge::metrics_router(&hub);
+        tasks.spawn("metrics", edge::server::serve(listener, router, hub.config.clone(), stop.clone()));
+    }
+    tasks.spawn("rooms", hub.rooms.clone().closed());
     if roles.api {
-        tasks.spawn(forget(hub.auth.clone(), stop.clone()));
+        tasks.spawn("memory of sessions", forget(hub.auth.clone(), stop.clone()));
     }
     if roles.relay {
-        tasks.spawn(outbox::relay::run(hub.config.clone(), hub.pool.clone(), feed, stop.clone()));
+        tasks.spawn("relay", outbox::relay::run(hub.config.clone(), hub.pool.clone(), feed, stop.clone()));
     }
     if roles.workers {
-        tasks.spawn(delete_ended_sessions(hub.auth.clone(), stop.clone()));
+        tasks.spawn("sessions", delete_ended_sessions(hub.auth.clone(), stop.clone()));
         let (sweeper, keep_h) = (hub.config.sweeper.clone(), hub.config.desk.request_age_max_h);
-        tasks.spawn(hold::sweeper::run(sweeper, hub.pool.clone(), hub.desks.clone(), keep_h, stop.clone()));
-        tasks.spawn(hub.payments.clone().run(hub.pool.clone(), stop.clone()));
-        tasks.spawn(watch::run(hub.pool.clone(), hub.metrics.clone(), stop.clone()));
-        tasks.spawn(send_mail(hub.clone(), post));
-        tasks.spawn(retention::run(hub.config.retention.clone(), hub.pool.clone(), stop.clone()));
+        tasks.spawn("sweeper", hold::sweeper::run(sweeper, hub.pool.clone(), hub.desks.clone(), keep_h, stop.clone()));
+        tasks.spawn("payments", hub.payments.clone().run(hub.pool.clone(), stop.clone()));
+        tasks.spawn("watch", watch::run(hub.pool.clone(), hub.metrics.clone(), stop.clone()));
+        tasks.spawn("mail", send_mail(hub.clone(), post));
+        tasks.spawn("retention", retention::run(hub.config.retention.clone(), hub.pool.clone(), stop.clone()));
     }
     tasks.close();
+    if roles.api && hub.config.http.assets_dir.is_empty() {
+        tracing::info!("no http.assets_dir: only the API is served, and / answers 404");
+    }
     tracing::info!(%addr, ?roles, "the hub has started");
-    Ok(Running { addr, hub, tasks, let_go, claim })
+    Ok(Running { addr, metrics_addr, hub, tasks, let_go, claim })
 }
 
 impl Running {
+    /// Waits for a task that the hub can't be without and that ends all the same; names it. Then the
+    /// hub has to be stopped.
+    pub async fn failed(&self) -> &'static str {
+        self.tasks.failed().await
+    }
+
     /// Stops taking requests, lets those under way and their writes end, then stops the workers.
     /// Takes `http.stop_timeout_s` twice at most.
     pub async fn stop(self) {

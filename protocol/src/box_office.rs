@@ -41,6 +41,16 @@ pub struct TillReleaseRequest {
     pub buyer_id: Uuid,
 }
 
+/// `POST /api/box-office/holds/{id}/quote`: what the hold costs, with these ticket types.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TillQuoteRequest {
+    pub buyer_id: Uuid,
+    /// Seats left out get their first ticket type.
+    #[serde(default)]
+    pub tickets: Vec<TicketChoice>,
+}
+
 /// `POST /api/box-office/sales`.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

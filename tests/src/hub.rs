@@ -26,9 +26,19 @@ impl Hub {
         format!("http://{}", self.running.addr)
     }
 
+    /// Where its numbers are, if that is an address of their own.
+    pub fn metrics_url(&self) -> Option<String> {
+        self.running.metrics_addr.map(|addr| format!("http://{addr}/metrics"))
+    }
+
     /// Its parts, for looking behind the wire.
     pub fn parts(&self) -> &fullhouse::serve::Hub {
         &self.running.hub
+    }
+
+    /// Waits for a task that ends although the hub can't be without it; names it.
+    pub async fn failed(&self) -> &'static str {
+        self.running.failed().await
     }
 
     /// Ends it as a deployment does: what is under way is finished.

@@ -49,6 +49,7 @@ impl Stage {
             city: Some("Berlin".to_owned()),
             country: Some("DE".to_owned()),
             time_zone: Some("Europe/Berlin".to_owned()),
+            may_change_zone: false,
         };
         let today = Utc::now().date_naive();
         let spec = json!({

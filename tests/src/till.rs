@@ -17,10 +17,15 @@ impl Till {
         Self::enrol_as("counter", database, hub_url, name).await
     }
 
-    /// A terminal of a role: `counter` or `kiosk`.
+    /// A terminal of this role: `counter` or `kiosk`.
     pub async fn enrol_as(role: &str, database: &Database, hub_url: &str, name: &str) -> Self {
         let (_, token) = auth::enrol(database.pool(), name, role).await.expect("the terminal is enrolled");
-        Self { base: hub_url.to_owned(), token: token.reveal().to_owned(), http: reqwest::Client::new() }
+        Self::with_token(hub_url, token.reveal())
+    }
+
+    /// Whoever has the token is the terminal.
+    pub fn with_token(hub_url: &str, token: &str) -> Self {
+        Self { base: hub_url.to_owned(), token: token.to_owned(), http: reqwest::Client::new() }
     }
 
     pub async fn post(&self, path: &str, body: Value) -> Answer {

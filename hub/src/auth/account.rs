@@ -20,9 +20,9 @@ pub struct NewAccount {
 
 #[derive(Debug, thiserror::Error)]
 pub enum AccountError {
-    /// `field` is `email`, `name` or `password`; the sentence says what is wrong with it.
-    #[error("{field}: {sentence}")]
-    Invalid { field: &'static str, sentence: String },
+    /// Everything that is wrong: the field (`email`, `name` or `password`) and what is wrong with it.
+    #[error("{}", .0.iter().map(|(field, sentence)| format!("{field}: {sentence}")).collect::<Vec<_>>().join("; "))]
+    Invalid(Vec<(&'static str, String)>),
     #[error("there is an account with this address")]
     EmailTaken,
     #[error("the address and the password do not match")]
@@ -182,9 +182,9 @@ fn is_invisible(c: char) -> bool {
         | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// The details as they are stored, or what is wrong with the first that is.
+/// The details as they are stored, or all that is wrong with them.
 fn checked(new: NewAccount, password_length_min: usize) -> Result<NewAccount, AccountError> {
-    let invalid = |field, sentence: String| Err(AccountError::Invalid { field, sentence });
+    let mut wrong = Vec::new();
     let email = normal(&new.email);
     let shaped = email.split_once('@').is_some_and(|(local, host)| {
         !local.is_empty() && !host.is_empty() && !host.contains('@') && !host.starts_with('.') && !host.ends_with('.')
@@ -193,19 +193,23 @@ fn checked(new: NewAccount, password_length_min: usize) -> Result<NewAccount, Ac
         || email.len() > EMAIL_LENGTH_MAX
         || email.chars().any(|c| c.is_whitespace() || c.is_control() || is_invisible(c))
     {
-        return invalid("email", "this is not an address of mail".to_owned());
+        wrong.push(("email", "this is not an address of mail".to_owned()));
     }
     let name = readable(&new.name);
     if !name.chars().any(is_visible) || name.chars().count() > NAME_LENGTH_MAX {
-        return invalid("name", format!("a name has 1 to {NAME_LENGTH_MAX} characters, and one of them can be seen"));
+        wrong.push(("name", format!("a name has 1 to {NAME_LENGTH_MAX} characters, and one of them can be seen")));
     }
     if new.password.chars().count() < password_length_min || new.password.len() > PASSWORD_LENGTH_MAX {
-        return invalid(
+        wrong.push((
             "password",
             format!("a password has {password_length_min} characters or more, and {PASSWORD_LENGTH_MAX} bytes at most"),
-        );
+        ));
     }
-    Ok(NewAccount { email, name, password: new.password })
+    if wrong.is_empty() {
+        Ok(NewAccount { email, name, password: new.password })
+    } else {
+        Err(AccountError::Invalid(wrong))
+    }
 }
 
 #[cfg(test)]
@@ -216,7 +220,7 @@ mod tests {
         let new = NewAccount { email: email.into(), name: name.into(), password: password.into() };
         match checked(new, 10) {
             Ok(_) => None,
-            Err(AccountError::Invalid { field, .. }) => Some(field),
+            Err(AccountError::Invalid(wrong)) => Some(wrong[0].0),
             Err(other) => panic!("{other}"),
         }
     }

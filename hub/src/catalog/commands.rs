@@ -15,28 +15,58 @@ use super::{
     stadium,
 };
 
+/// What `import --help` says of the file beside the plan.
+const BESIDE_HELP: &str = "\
+The file beside the plan, PLAN.seats.json, says what the pretix format can't. Every key may be left out:
+
+  {
+    \"version\": 1,
+    \"focus\": {\"x\": 300, \"y\": 20},          where the stage is, in the plan's coordinates
+    \"accessible\": [\"A-1\"],                  guids of accessible places
+    \"companion\": {\"A-2\": \"A-1\"},           companion's seat: its accessible place
+    \"restricted_view\": [\"C-14\"],
+    \"house\": [\"B-1\", \"B-2\"],               blocked when an event is made
+    \"standing\": [                            an area of the plan (its uuid) and how many stand in it
+      {\"id\": \"front\", \"area\": \"5e0c…\", \"name\": \"Front\", \"category\": \"Standing\", \"capacity\": 500}
+    ]
+  }
+
+Imported again, a plan keeps its seats by their guids: it may move, rename and add, but no seat that is held
+or sold may vanish. The venue's name, city, country and time zone change where they are given; the report
+names each change.";
+
+/// What `event create --help` says of the specification: the example, with every field.
+const EVENT_HELP: &str = concat!("The specification:\n\n", include_str!("../../../assets/plans/events/example.toml"));
+
 /// Imports a pretix seating plan. Faults are told all at once, and nothing is changed by them.
 #[derive(Debug, Clone, clap::Args)]
+#[command(after_help = BESIDE_HELP)]
 pub struct ImportArgs {
     /// The plan: seating plan JSON of pretix
     pub plan_file: PathBuf,
     /// The file beside the plan: accessible places, standing areas, house seats. PLAN.seats.json if it exists
-    #[arg(long)]
+    #[arg(long, value_name = "FILE")]
     pub beside: Option<PathBuf>,
-    /// Slug of the venue that the plan belongs to
-    #[arg(long)]
+    /// Slug of the venue that the plan belongs to, such as town-hall; a new one is made
+    #[arg(long, value_name = "SLUG")]
     pub venue: String,
-    #[arg(long)]
+    /// What people call the venue; the slug, if a new one gets no name
+    #[arg(long, value_name = "NAME")]
     pub venue_name: Option<String>,
+    /// Where the venue is, as fans read it
     #[arg(long)]
     pub city: Option<String>,
-    #[arg(long)]
+    /// Two capital letters of ISO 3166, such as DE
+    #[arg(long, value_name = "CODE")]
     pub country: Option<String>,
     /// IANA name, such as Europe/Berlin; needed for a new venue
-    #[arg(long)]
+    #[arg(long, value_name = "ZONE")]
     pub time_zone: Option<String>,
-    /// Name of the plan at the venue; the plan's own if left out
+    /// Lets --time-zone change a venue that has events; those keep the zone that they were made in
     #[arg(long)]
+    pub change_time_zone: bool,
+    /// Name of the plan at the venue; the plan's own if left out
+    #[arg(long, value_name = "NAME")]
     pub plan: Option<String>,
     /// Checks everything, in the database too, and changes nothing
     #[arg(long)]
@@ -46,15 +76,18 @@ pub struct ImportArgs {
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum EventCommand {
     /// Makes an event from a specification in TOML or JSON
+    #[command(after_help = EVENT_HELP)]
     Create(EventSpecArgs),
     /// Prints the specification of an event, as JSON that `edit` takes
     Show { slug: String },
     /// Makes an event what a specification says: times, prices, rules; its slug and its plan stay
+    #[command(after_help = EVENT_HELP)]
     Edit(EventSpecArgs),
 }
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct EventSpecArgs {
+    /// The file; its fields are below
     pub spec: PathBuf,
 }
 
@@ -123,9 +156,8 @@ pub async fn import(pool: &PgPool, args: &ImportArgs) -> anyhow::Result<Report> 
     let (layout, warnings) = match read_plan(&plan, beside.as_deref()) {
         Ok(read) => read,
         Err(faults) => {
-            let (plan, count) = (args.plan_file.display(), faults.len());
             let mut text =
-                format!("{plan}: {count} {}; nothing was changed\n", if count == 1 { "fault" } else { "faults" });
+                format!("{}: {}; nothing was changed\n", args.plan_file.display(), count(faults.len(), "fault"));
             faults.iter().for_each(|f| text += &format!("  {f}\n"));
             return Ok(Report::failed(text));
         }
@@ -136,6 +168,7 @@ pub async fn import(pool: &PgPool, args: &ImportArgs) -> anyhow::Result<Report> 
         city: args.city.clone(),
         country: args.country.clone(),
         time_zone: args.time_zone.clone(),
+        may_change_zone: args.change_time_zone,
     };
     let name = args.plan.as_deref().unwrap_or(&layout.name);
     let mut text = String::new();
@@ -168,17 +201,28 @@ pub async fn import(pool: &PgPool, args: &ImportArgs) -> anyhow::Result<Report> 
     }
 }
 
+/// A number and its noun, which ends in s unless there is one of it.
+fn count(n: usize, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+}
+
 fn imported_text(name: &str, layout: &Layout, imported: &Imported, dry_run: bool) -> String {
-    let Imported { revision, hash, seats, added, returned, retired, altered, events, unchanged } = imported;
+    let Imported { venue, revision, hash, seats, added, returned, retired, altered, events, unchanged } = imported;
+    let mut text = if dry_run { "nothing was changed; without --dry-run:\n".to_owned() } else { String::new() };
+    venue.iter().for_each(|change| text += &format!("{change}\n"));
+    let seats = count(*seats, "seat");
     if *unchanged {
-        return format!("{name:?}: {seats} seats, the same as revision {revision} ({hash}); nothing was changed\n");
+        let rest = if venue.is_empty() { "; nothing was changed" } else { "" };
+        return text + &format!("{name:?}: {seats}, the same as revision {revision} ({hash}){rest}\n");
     }
     let done = if dry_run { "would become" } else { "is" };
-    let mut text = format!("{name:?} {done} revision {revision} ({hash})\n");
-    text += &format!("  {seats} seats in {} sections, {} rows\n", layout.sections.len(), layout.rows.len());
+    text += &format!("{name:?} {done} revision {revision} ({hash})\n");
+    let (sections, rows) = (count(layout.sections.len(), "section"), count(layout.rows.len(), "row"));
+    text += &format!("  {seats} in {sections}, {rows}\n");
     text += &format!("  {added} new, {returned} back, {retired} retired, {altered} moved or renamed\n");
     for (slug, repriced) in events {
-        text += &format!("  event {slug}: moved to it, {repriced} seats repriced\n");
+        let repriced = count(usize::try_from(*repriced).unwrap_or(usize::MAX), "seat");
+        text += &format!("  event {slug}: moved to it, {repriced} repriced\n");
     }
     text
 }
@@ -211,7 +255,7 @@ async fn show_event(pool: &PgPool, slug: &str) -> anyhow::Result<Report> {
 pub async fn create_event_from(pool: &PgPool, spec: &str) -> anyhow::Result<Report> {
     let spec = match EventSpec::read(spec) {
         Ok(spec) => spec,
-        Err(e) => return Ok(Report::failed(format!("{e}\n"))),
+        Err(e) => return Ok(Report::failed(faults_text(&e))),
     };
     let mut tx = pool.begin().await?;
     match event::create(&mut tx, &spec).await {
@@ -228,7 +272,7 @@ pub async fn create_event_from(pool: &PgPool, spec: &str) -> anyhow::Result<Repo
 pub async fn edit_event_from(pool: &PgPool, spec: &str) -> anyhow::Result<Report> {
     let spec = match EventSpec::read(spec) {
         Ok(spec) => spec,
-        Err(e) => return Ok(Report::failed(format!("{e}\n"))),
+        Err(e) => return Ok(Report::failed(faults_text(&e))),
     };
     let mut tx = pool.begin().await?;
     match event::edit(&mut tx, &spec).await {
@@ -245,11 +289,15 @@ fn refused(slug: &str, error: EventError) -> anyhow::Result<Report> {
     if let EventError::Database(e) = error {
         return Err(e.into());
     }
-    let mut text = format!("{slug}: {error}; nothing was changed\n");
+    Ok(Report::failed(format!("{slug}: {}", faults_text(&error))))
+}
+
+fn faults_text(error: &EventError) -> String {
+    let mut text = format!("{error}; nothing was changed\n");
     if let EventError::Faults(faults) = error {
         faults.iter().for_each(|f| text += &format!("  {f}\n"));
     }
-    Ok(Report::failed(text))
+    text
 }
 
 /// `fullhouse plan generate-stadium`.

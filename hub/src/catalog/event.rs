@@ -12,6 +12,7 @@ use sqlx::PgConnection;
 use super::{layout::flag, text::natural};
 use crate::{clock, db};
 
+mod shape; // its fields, all of them looked at
 mod spec; // what is written down
 mod edit; // an event as its specification, and the other way round
 
@@ -31,7 +32,7 @@ pub enum EventError {
     #[error("the specification can't be read: {0}")]
     Unreadable(String),
     /// Every fault, each with its field.
-    #[error("the specification has {} faults", .0.len())]
+    #[error("the specification has faults: {}", .0.len())]
     Faults(Vec<String>),
     #[error("there is an event {0:?} already")]
     SlugTaken(String),
@@ -74,7 +75,8 @@ pub async fn create(tx: &mut PgConnection, spec: &EventSpec) -> Result<Created, 
     let mut faults = spec::plain_faults(spec);
     let stage = find_plan(tx, spec, &mut faults).await?;
     let zone = spec.time_zone.as_deref().or(stage.as_ref().map(|s| s.zone.as_str()));
-    let times = zone.and_then(|zone| times(spec, zone, &mut faults));
+    // Without a venue there is no zone: what is no time at all is told all the same.
+    let times = times(spec, zone.unwrap_or("UTC"), &mut faults);
     if let Some(stage) = &stage {
         level_faults(spec, stage, &mut faults);
         party_fault(spec, stage, &mut faults);

@@ -31,6 +31,8 @@ pub struct VenueSpec {
     pub country: Option<String>,
     /// Needed for a venue that is new.
     pub time_zone: Option<String>,
+    /// Whether a venue that has events may get another time zone.
+    pub may_change_zone: bool,
 }
 
 /// What an import did, or (rolled back) would do.
@@ -38,6 +40,8 @@ pub struct VenueSpec {
 pub struct Imported {
     pub revision: i32,
     pub hash: String,
+    /// What is new about the venue, a sentence each.
+    pub venue: Vec<String>,
     /// The content was that of the latest revision.
     pub unchanged: bool,
     /// Seats that can be used, and how many of them are new to the plan or back in it.
@@ -78,9 +82,16 @@ pub enum ImportError {
     ZoneMissing(String),
     #[error(transparent)]
     Zone(clock::LocalTimeError),
-    #[error("{} held or sold seats would vanish", .0.len())]
+    #[error("a country is two capital letters of ISO 3166, such as DE; {0:?} is none")]
+    CountryInvalid(String),
+    #[error(
+        "the venue {slug:?} has events ({events}) and is in {from}: --change-time-zone makes it {to}, for events \
+         made from then on"
+    )]
+    ZoneInUse { slug: String, events: i64, from: String, to: String },
+    #[error("seats that are held or sold would vanish: {}", .0.len())]
     WouldLose(Vec<LostSeat>),
-    #[error("{} categories of the plan have no price in an event that sells it", .0.len())]
+    #[error("categories of the plan without a price in an event that sells it: {}", .0.len())]
     Unpriced(Vec<Unpriced>),
     #[error("with the retired seats the plan has {0} numbers, more than there may be")]
     TooManyNumbers(usize),
@@ -127,7 +138,7 @@ pub async fn import(
     plan: &str,
     layout: &Layout,
 ) -> Result<Imported, ImportError> {
-    let venue_id = upsert_venue(tx, venue).await?;
+    let (venue_id, venue_changes) = upsert_venue(tx, venue).await?;
     let plan_id = lock_plan(tx, venue_id, plan).await?;
     let previous = latest(tx, plan_id).await?;
     let slots = number(layout, previous.as_ref());
@@ -136,6 +147,7 @@ pub async fn import(
     }
     let drawing = geometry::draw(layout, &slots);
     let mut imported = compare(layout, &slots, previous.as_ref(), &drawing);
+    imported.venue = venue_changes;
     if let Some(previous) = &previous
         && geometry::hash(previous.revision, layout, &slots, &drawing) == previous.hash
     {
@@ -168,32 +180,75 @@ pub fn is_slug(text: &str) -> bool {
         && text.split('-').all(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()))
 }
 
-async fn upsert_venue(tx: &mut PgConnection, venue: &VenueSpec) -> Result<i64, ImportError> {
+/// Makes the venue, or changes what is given; says what became of it.
+async fn upsert_venue(tx: &mut PgConnection, venue: &VenueSpec) -> Result<(i64, Vec<String>), ImportError> {
     if !is_slug(&venue.slug) {
         return Err(ImportError::SlugInvalid(venue.slug.clone()));
     }
     if let Some(zone) = &venue.time_zone {
         clock::zone(zone).map_err(ImportError::Zone)?;
     }
-    let Some(zone) = &venue.time_zone else {
-        let known = sqlx::query_scalar!(
-            "update venue set name = coalesce($2, name), city = coalesce($3, city), country = coalesce($4, country)
-              where slug = $1 returning id",
-            venue.slug,
-            venue.name,
-            venue.city,
-            venue.country,
+    if let Some(country) = &venue.country
+        && (country.len() != 2 || !country.bytes().all(|b| b.is_ascii_uppercase()))
+    {
+        return Err(ImportError::CountryInvalid(country.clone()));
+    }
+    let known =
+        sqlx::query!("select id, name, city, country, time_zone from venue where slug = $1 for update", venue.slug)
+            .fetch_optional(&mut *tx)
+            .await?;
+    let Some(known) = known else { return insert_venue(tx, venue).await };
+    let fields = [
+        ("name", &venue.name, &known.name),
+        ("city", &venue.city, &known.city),
+        ("country", &venue.country, &known.country),
+        ("time zone", &venue.time_zone, &known.time_zone),
+    ];
+    let changes: Vec<String> = fields
+        .into_iter()
+        .filter_map(|(field, given, old)| given.as_ref().filter(|given| *given != old).map(|given| (field, old, given)))
+        .map(|(field, old, given)| format!("venue {}: {field} {old:?} becomes {given:?}", venue.slug))
+        .collect();
+    if changes.is_empty() {
+        return Ok((known.id, changes));
+    }
+    if let Some(to) = venue.time_zone.as_ref().filter(|zone| **zone != known.time_zone && !venue.may_change_zone) {
+        let events = sqlx::query_scalar!(
+            r#"select count(*) as "events!" from event e
+                 join plan_revision r on r.id = e.plan_revision_id join plan p on p.id = r.plan_id
+                where p.venue_id = $1"#,
+            known.id
         )
-        .fetch_optional(tx)
+        .fetch_one(&mut *tx)
         .await?;
-        return known.ok_or_else(|| ImportError::ZoneMissing(venue.slug.clone()));
-    };
+        if events > 0 {
+            let (slug, to) = (venue.slug.clone(), to.clone());
+            return Err(ImportError::ZoneInUse { slug, events, from: known.time_zone, to });
+        }
+    }
+    let done = sqlx::query!(
+        "update venue set name = coalesce($2, name), city = coalesce($3, city), country = coalesce($4, country),
+                time_zone = coalesce($5, time_zone)
+          where id = $1",
+        known.id,
+        venue.name,
+        venue.city,
+        venue.country,
+        venue.time_zone,
+    )
+    .execute(tx)
+    .await?;
+    expect_rows(done.rows_affected(), 1)?;
+    Ok((known.id, changes))
+}
+
+async fn insert_venue(tx: &mut PgConnection, venue: &VenueSpec) -> Result<(i64, Vec<String>), ImportError> {
+    let Some(zone) = &venue.time_zone else { return Err(ImportError::ZoneMissing(venue.slug.clone())) };
+    // Two imports may make one venue at once: the second waits here, and then finds it.
     let id = sqlx::query_scalar!(
         "insert into venue (slug, name, city, country, time_zone)
          values ($1, coalesce($2, $1), coalesce($3, ''), coalesce($4, ''), $5)
-         on conflict on constraint venue_slug_once do update
-            set name = coalesce($2, venue.name), city = coalesce($3, venue.city),
-                country = coalesce($4, venue.country), time_zone = $5
+         on conflict on constraint venue_slug_once do update set slug = excluded.slug
          returning id",
         venue.slug,
         venue.name,
@@ -203,7 +258,7 @@ async fn upsert_venue(tx: &mut PgConnection, venue: &VenueSpec) -> Result<i64, I
     )
     .fetch_one(tx)
     .await?;
-    Ok(id)
+    Ok((id, vec![format!("venue {}: new, in {zone}", venue.slug)]))
 }
 
 /// Imports of one plan follow one another, and no event is made from it meanwhile.

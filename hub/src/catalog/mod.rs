@@ -5,6 +5,7 @@
 //! the seats of one.
 
 pub mod text; // natural order, search, look-alikes
+mod color; // colours as people write them
 pub mod json; // JSON that remembers its lines
 pub mod plan; // a plan as its file says it, checked
 pub mod runs; // who sits beside whom

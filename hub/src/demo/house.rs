@@ -143,6 +143,7 @@ async fn put_on(db: &mut PgConnection, show: &Show) -> anyhow::Result<()> {
         city: Some(show.venue.city.to_owned()),
         country: Some(show.venue.country.to_owned()),
         time_zone: Some(show.venue.time_zone.to_owned()),
+        may_change_zone: false,
     };
     let mut tx = db.begin().await?;
     import::import(&mut tx, &venue, &layout.name, &layout).await?;
@@ -193,7 +194,10 @@ impl House {
         let mut text = format!("\n  Fullhouse is open: {url}\n\n");
         let fans: Vec<String> = (1..=FANS).map(fan_email).collect();
         let _ = writeln!(text, "  fans         {}   password: {FAN_PASSWORD}", fans.join(", "));
-        let _ = writeln!(text, "  operator     {OPERATOR_EMAIL}   password: {OPERATOR_PASSWORD}");
+        let _ = writeln!(
+            text,
+            "  operator     {OPERATOR_EMAIL}   password: {OPERATOR_PASSWORD}   (the staff's side of the API)"
+        );
         let _ = writeln!(text, "  a till       Authorization: Bearer {}", self.till_token);
         let _ = writeln!(text, "  cards        the form offers them: approved, declined, with a challenge");
         if crowd > 0 {

@@ -24,7 +24,8 @@ use crate::{
 /// Makes an account and signs it in.
 #[utoipa::path(
     post, path = "/api/accounts", tag = "accounts", request_body = SignUp,
-    responses((status = CREATED, body = Session, headers(("Set-Cookie" = String, description = "`fh_session`"))))
+    responses((status = CREATED, body = Session, headers(("Set-Cookie" = String, description = "`fh_session`"))),
+        (status = "4XX", description = "`account_invalid`, `email_taken`, `too_many_requests`"))
 )]
 pub async fn sign_up(
     State(hub): State<Hub>,
@@ -45,7 +46,8 @@ pub async fn sign_up(
 /// Signs in. The answer to an unknown address and to a wrong password is the same, and takes as long.
 #[utoipa::path(
     post, path = "/api/session", tag = "accounts", request_body = SignIn,
-    responses((status = OK, body = Session, headers(("Set-Cookie" = String, description = "`fh_session`"))))
+    responses((status = OK, body = Session, headers(("Set-Cookie" = String, description = "`fh_session`"))),
+        (status = "4XX", description = "`credentials_wrong`, `too_many_requests`"))
 )]
 pub async fn sign_in(
     State(hub): State<Hub>,
@@ -116,8 +118,11 @@ fn cookie(hub: &Hub, token: &str, age_s: i64) -> Result<HeaderValue, Problem> {
 impl From<AccountError> for Problem {
     fn from(error: AccountError) -> Self {
         match error {
-            AccountError::Invalid { field, sentence } => {
-                Problem::new(Code::AccountInvalid).detail(sentence).with("field", field)
+            AccountError::Invalid(wrong) => {
+                let fields: Vec<&str> = wrong.iter().map(|(field, _)| *field).collect();
+                let sentences: Vec<&str> = wrong.iter().map(|(_, sentence)| sentence.as_str()).collect();
+                let problem = Problem::new(Code::AccountInvalid).detail(sentences.join("; "));
+                problem.with("field", fields[0]).with("fields", fields)
             }
             AccountError::EmailTaken => Code::EmailTaken.into(),
             AccountError::CredentialsWrong => Code::CredentialsWrong.into(),

@@ -1,7 +1,11 @@
 //! The fan's page, from memory: read once at the start, compressed once, never looked up on the disk
 //! again, so that no request can name a file that is not the page's.
 
-use std::{collections::HashMap, io::Write, path::Path};
+use std::{
+    collections::HashMap,
+    io::Write,
+    path::{Path, PathBuf},
+};
 
 use anyhow::Context;
 use axum::{
@@ -19,6 +23,9 @@ use super::{
 };
 
 const BYTES_MAX: u64 = 64 << 20;
+const FILES_MAX: usize = 2_000;
+/// Folders within folders; a link to a folder above would have no end.
+const FOLDERS_MAX: usize = 8;
 const PAGE: &str = "/index.html";
 /// What the build names after its content never changes.
 const HASHED: &str = "/assets/";
@@ -47,21 +54,17 @@ impl Assets {
             return Ok(assets);
         }
         let root = Path::new(folder);
-        let mut left = BYTES_MAX;
-        assets.read(root, root, &mut left).with_context(|| format!("http.assets_dir {folder}"))?;
-        anyhow::ensure!(assets.files.contains_key(PAGE), "http.assets_dir {folder} has no index.html");
+        // Looked at before anything is read: another folder may hold a whole disk.
+        anyhow::ensure!(root.join(&PAGE[1..]).is_file(), "http.assets_dir {folder} has no index.html");
+        assets.read(root).with_context(|| format!("http.assets_dir {folder}"))?;
         Ok(assets)
     }
 
-    fn read(&mut self, root: &Path, folder: &Path, left: &mut u64) -> anyhow::Result<()> {
-        for entry in std::fs::read_dir(folder)? {
-            let path = entry?.path();
-            let metadata = std::fs::metadata(&path)?;
-            if metadata.is_dir() {
-                self.read(root, &path, left)?;
-                continue;
-            }
-            *left = left.checked_sub(metadata.len()).context("more than 64 MiB: this is not a built page")?;
+    fn read(&mut self, root: &Path) -> anyhow::Result<()> {
+        let mut paths = Vec::new();
+        let mut bytes = 0;
+        list(root, FOLDERS_MAX, &mut paths, &mut bytes)?;
+        for path in paths {
             let name = path.strip_prefix(root)?.to_str().context("a file name that is not UTF-8")?;
             let plain = Bytes::from(std::fs::read(&path)?);
             let etag = format!("\"{}\"", hex(&Sha256::digest(&plain)[..12]));
@@ -110,6 +113,24 @@ impl Assets {
         }
         response
     }
+}
+
+/// The files of a folder and of those in it; how many bytes they have.
+fn list(folder: &Path, depth: usize, paths: &mut Vec<PathBuf>, bytes: &mut u64) -> anyhow::Result<()> {
+    anyhow::ensure!(depth > 0, "folders within folders: this is not a built page");
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let metadata = std::fs::metadata(&path)?;
+        if metadata.is_dir() {
+            list(&path, depth - 1, paths, bytes)?;
+            continue;
+        }
+        *bytes += metadata.len();
+        anyhow::ensure!(*bytes <= BYTES_MAX, "more than 64 MiB: this is not a built page");
+        paths.push(path);
+        anyhow::ensure!(paths.len() <= FILES_MAX, "more than {FILES_MAX} files: this is not a built page");
+    }
+    Ok(())
 }
 
 fn accepts_html(headers: &HeaderMap) -> bool {
@@ -182,6 +203,23 @@ mod tests {
             Assets::load("").unwrap().answer(&Method::GET, "/", &HeaderMap::new()).status(),
             StatusCode::NOT_FOUND
         );
+    }
+
+    #[test]
+    fn what_is_no_built_page_is_refused_before_it_is_read() {
+        let folder = std::env::temp_dir().join(format!("fullhouse-assets-{}", uuid::Uuid::now_v7()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let refused = || Assets::load(folder.to_str().unwrap()).err().map(|e| format!("{e:#}")).unwrap_or_default();
+        assert!(refused().contains("no index.html"), "{}", refused());
+        std::fs::write(folder.join("index.html"), "<!doctype html>").unwrap();
+        std::os::unix::fs::symlink(&folder, folder.join("round")).unwrap();
+        assert!(refused().contains("folders within folders"), "{}", refused());
+        std::fs::remove_file(folder.join("round")).unwrap();
+        (0..FILES_MAX).for_each(|n| std::fs::write(folder.join(format!("{n}.js")), "").unwrap());
+        assert!(refused().contains("more than 2000 files"), "{}", refused());
+        std::fs::File::create(folder.join("0.js")).unwrap().set_len(BYTES_MAX + 1).unwrap();
+        assert!(refused().contains("more than 64 MiB"), "{}", refused());
+        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

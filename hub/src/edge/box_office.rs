@@ -5,23 +5,23 @@ use std::sync::Arc;
 use axum::{Json, extract::State, http::StatusCode};
 use fullhouse_protocol::{
     box_office::{
-        BlockRequest, TillCardRequest, TillCardStopRequest, TillHoldAnswer, TillHoldRequest, TillReleaseRequest,
-        TillSaleAnswer, TillSaleRequest, TillTender,
+        BlockRequest, TillCardRequest, TillCardStopRequest, TillHoldAnswer, TillHoldRequest, TillQuoteRequest,
+        TillReleaseRequest, TillSaleAnswer, TillSaleRequest, TillTender,
     },
     holds::{HoldAnswer, HoldRequest},
-    orders::OrderAnswer,
+    orders::{OrderAnswer, TicketChoice},
 };
 use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::{
-    extract::{Body, Counter, IdempotencyKey, PathId, Till},
+    extract::{Body, Counter, IdempotencyKey, PathEvent, PathId, Till},
     holds, orders,
     problem::{Code, Problem},
 };
 use crate::{
     box_office::{self, Block, BlockError, CardSaleError, SaleError},
-    checkout::{Basket, Channel, ConfirmError, Tendered, view::Whose},
+    checkout::{self, Basket, Channel, ConfirmError, Tendered, view::Whose},
     config::Config,
     hold::{Request, Rules, desk::Desks},
     payment::Payments,
@@ -36,7 +36,7 @@ const BLOCK_SEATS_MAX: usize = 10_000;
 /// Takes seats for the customer at the counter: a buyer of their own, with a limit of their own.
 #[utoipa::path(post, path = "/api/box-office/holds", tag = "box office", request_body = TillHoldRequest,
     params(("Idempotency-Key" = String, Header)),
-    responses((status = 200, body = TillHoldAnswer), (status = "4XX", description = "problem+json")))]
+    responses((status = 200, body = TillHoldAnswer), (status = "4XX", description = "`seat_unknown`, `seats_empty`, `seats_too_many`, `seats_repeated`, `seats_unavailable`, `section_unknown`, `none_together`, `limit_reached`, `seats_apart`, `seats_too_few`, `leaves_single_seat`, `companion_needs_accessible`, `churn_spent`, `hold_frozen`, `sale_not_open`, `sale_closed`, `sale_paused`, `event_cancelled`, `idempotency_mismatch`, `forbidden`, `event_unknown`")))]
 pub async fn place(
     State(pool): State<PgPool>,
     State(desks): State<Desks>,
@@ -62,7 +62,7 @@ pub async fn place(
 /// Gives all seats of a customer back.
 #[utoipa::path(post, path = "/api/box-office/holds/{id}/release", tag = "box office", request_body = TillReleaseRequest,
     params(("id" = Uuid, Path)),
-    responses((status = 200, body = HoldAnswer), (status = "4XX", description = "problem+json")))]
+    responses((status = 200, body = HoldAnswer), (status = "4XX", description = "`hold_frozen`")))]
 pub async fn release(
     State(pool): State<PgPool>,
     State(desks): State<Desks>,
@@ -76,9 +76,29 @@ pub async fn release(
     holds::release_as(&pool, &desks, body.buyer_id, hold_id, None).await
 }
 
-/// Sells a hold for cash or as a comp. Asked again, it answers with the same order.
+/// Prices a hold before it is sold: what to ask the customer for. Nothing is sold; selling with the same
+/// ticket types takes the same order.
+#[utoipa::path(post, path = "/api/box-office/holds/{id}/quote", tag = "box office", request_body = TillQuoteRequest,
+    params(("id" = Uuid, Path)),
+    responses((status = 200, body = OrderAnswer), (status = "4XX", description = "`hold_ended`, `hold_frozen`, `event_cancelled`, `seat_unknown`, `seats_repeated`, `ticket_type_unknown`")))]
+pub async fn quote(
+    State(pool): State<PgPool>,
+    State(config): State<Arc<Config>>,
+    till: Till,
+    PathId(hold_id): PathId<Uuid>,
+    Body(body): Body<TillQuoteRequest>,
+) -> Result<Json<OrderAnswer>, Problem> {
+    if !box_office::is_its_walk_in(&pool, body.buyer_id, till.terminal_id).await? {
+        return Err(Code::HoldUnknown.into());
+    }
+    let basket = basket(&till, hold_id, body.buyer_id, body.tickets)?;
+    let order_id = checkout::price(pool.clone(), basket).await?;
+    orders::answer(&pool, &config, Whose::One(order_id)).await.map(Json)
+}
+
+/// Sells a hold for cash or as a comp. Asked again with the same tender, it answers with the same order.
 #[utoipa::path(post, path = "/api/box-office/sales", tag = "box office", request_body = TillSaleRequest,
-    responses((status = 200, body = TillSaleAnswer), (status = "4XX", description = "problem+json")))]
+    responses((status = 200, body = TillSaleAnswer), (status = "4XX", description = "`forbidden`, `bad_request`, `hold_unknown`, `hold_ended`, `hold_frozen`, `order_not_open`, `attempt_live`, `event_cancelled`, `seat_unknown`, `seats_repeated`, `ticket_type_unknown`, `tender_invalid`, `idempotency_mismatch`")))]
 pub async fn sell(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,
@@ -95,13 +115,7 @@ pub async fn sell(
         TillTender::Cash { received_minor } => Tendered::Cash { received_minor },
         TillTender::Comp { reason } => Tendered::Comp { reason: checked_reason(&reason)? },
     };
-    let basket = Basket {
-        hold_id: body.hold_id,
-        buyer_id: body.buyer_id,
-        ticket_types: orders::choices(body.tickets)?,
-        channel: Channel::Counter,
-        actor: format!("terminal {}", till.name),
-    };
+    let basket = basket(&till, body.hold_id, body.buyer_id, body.tickets)?;
     let sold = box_office::sell(pool.clone(), basket, tendered).await?;
     let answer = orders::answer(&pool, &config, Whose::One(sold.order_id)).await?;
     Ok(Json(TillSaleAnswer { order: answer.order, change_minor: sold.change_minor }))
@@ -114,7 +128,7 @@ const READER_MAX: usize = 64;
 /// key, it answers with the same order.
 #[utoipa::path(post, path = "/api/box-office/card-sales", tag = "box office", request_body = TillCardRequest,
     params(("Idempotency-Key" = String, Header)),
-    responses((status = 202, body = OrderAnswer), (status = "4XX", description = "problem+json")))]
+    responses((status = 202, body = OrderAnswer), (status = "4XX", description = "`bad_request`, `hold_unknown`, `hold_ended`, `hold_frozen`, `order_not_open`, `attempt_live`, `event_cancelled`, `seat_unknown`, `seats_repeated`, `ticket_type_unknown`, `tender_invalid`, `too_late_to_pay`, `payment_gate_closed`, `idempotency_mismatch`")))]
 pub async fn sell_by_card(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,
@@ -133,20 +147,14 @@ pub async fn sell_by_card(
     if !(1..=READER_MAX).contains(&body.reader.len()) || !body.reader.chars().all(of_ids) {
         return Err(Problem::new(Code::BadRequest).detail("reader is the provider's id of a card reader."));
     }
-    let basket = Basket {
-        hold_id: body.hold_id,
-        buyer_id: body.buyer_id,
-        ticket_types: orders::choices(body.tickets)?,
-        channel: if till.is_counter() { Channel::Counter } else { Channel::Kiosk },
-        actor: format!("terminal {}", till.name),
-    };
+    let basket = basket(&till, body.hold_id, body.buyer_id, body.tickets)?;
     let order_id = box_office::sell_by_card(&pool, &payments, basket, body.reader, key).await?;
     Ok((StatusCode::ACCEPTED, Json(orders::answer(&pool, &config, Whose::One(order_id)).await?)))
 }
 
 /// An order of this terminal's, and how its payment goes.
 #[utoipa::path(get, path = "/api/box-office/card-sales/{id}", tag = "box office", params(("id" = Uuid, Path)),
-    responses((status = 200, body = OrderAnswer), (status = "4XX", description = "problem+json")))]
+    responses((status = 200, body = OrderAnswer), (status = "4XX", description = "`order_unknown`")))]
 pub async fn card_sale(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,
@@ -163,7 +171,7 @@ pub async fn card_sale(
 /// the money let go, as was asked for. Follow the order.
 #[utoipa::path(post, path = "/api/box-office/card-sales/{id}/stop", tag = "box office", request_body = TillCardStopRequest,
     params(("id" = Uuid, Path)),
-    responses((status = 202, body = OrderAnswer), (status = "4XX", description = "problem+json")))]
+    responses((status = 202, body = OrderAnswer), (status = "4XX", description = "`order_unknown`, `order_not_open`")))]
 pub async fn stop_card(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,
@@ -180,11 +188,11 @@ pub async fn stop_card(
 
 /// Takes seats out of the sale, with a reason. All of them, or none if one is held or sold.
 #[utoipa::path(post, path = "/api/box-office/events/{id}/block", tag = "box office", request_body = BlockRequest,
-    params(("id" = i64, Path)), responses((status = 204), (status = "4XX", description = "problem+json")))]
+    params(("id" = String, Path, description = "Number or slug")), responses((status = 204), (status = "4XX", description = "`forbidden`, `bad_request`, `seat_unknown`, `seats_empty`, `seats_too_many`, `seats_repeated`, `seats_in_use`")))]
 pub async fn block(
     State(pool): State<PgPool>,
     Counter(till): Counter,
-    PathId(event_id): PathId<i64>,
+    PathEvent(event_id): PathEvent,
     Body(body): Body<BlockRequest>,
 ) -> Result<StatusCode, Problem> {
     set_block(pool, till, event_id, body, Block::Block).await
@@ -192,14 +200,21 @@ pub async fn block(
 
 /// Puts blocked seats back on sale, with a reason.
 #[utoipa::path(post, path = "/api/box-office/events/{id}/unblock", tag = "box office", request_body = BlockRequest,
-    params(("id" = i64, Path)), responses((status = 204), (status = "4XX", description = "problem+json")))]
+    params(("id" = String, Path, description = "Number or slug")), responses((status = 204), (status = "4XX", description = "`forbidden`, `bad_request`, `seat_unknown`, `seats_empty`, `seats_too_many`, `seats_repeated`, `seats_in_use`")))]
 pub async fn unblock(
     State(pool): State<PgPool>,
     Counter(till): Counter,
-    PathId(event_id): PathId<i64>,
+    PathEvent(event_id): PathEvent,
     Body(body): Body<BlockRequest>,
 ) -> Result<StatusCode, Problem> {
     set_block(pool, till, event_id, body, Block::Unblock).await
+}
+
+/// What a customer at this terminal buys.
+fn basket(till: &Till, hold_id: Uuid, buyer_id: Uuid, tickets: Vec<TicketChoice>) -> Result<Basket, Problem> {
+    let channel = if till.is_counter() { Channel::Counter } else { Channel::Kiosk };
+    let actor = format!("terminal {}", till.name);
+    Ok(Basket { hold_id, buyer_id, ticket_types: orders::choices(tickets)?, channel, actor })
 }
 
 pub(super) fn checked_reason(reason: &str) -> Result<String, Problem> {
@@ -249,6 +264,13 @@ impl From<SaleError> for Problem {
         match error {
             SaleError::Checkout(error) => error.into(),
             SaleError::Confirm(error) => error.into(),
+            SaleError::TooLittleCash { total_minor, currency } => Problem::new(Code::TenderInvalid)
+                .detail("The cash is less than the total.")
+                .with("total_minor", total_minor)
+                .with("currency", currency),
+            SaleError::SoldOtherwise => {
+                Problem::new(Code::IdempotencyMismatch).detail("This hold was sold for another tender.")
+            }
             SaleError::Database(error) => error.into(),
         }
     }

@@ -29,7 +29,12 @@ pub async fn same_origin(State(hub): State<Hub>, request: Request, next: Next) -
     if exempt || is_ours(request.headers(), &hub.config.http.public_url) {
         return next.run(request).await;
     }
-    Problem::new(Code::Csrf).into_response()
+    let detail = if request.headers().contains_key(SEC_FETCH_SITE) || request.headers().contains_key(header::ORIGIN) {
+        "This address takes writes from its own pages only."
+    } else {
+        "A write with the session's cookie has to say where it comes from: send Origin or Sec-Fetch-Site: same-origin."
+    };
+    Problem::new(Code::Csrf).detail(detail).into_response()
 }
 
 fn is_ours(headers: &HeaderMap, public_url: &str) -> bool {

@@ -46,7 +46,7 @@ pub struct ListQuery {
 
 /// What is on, the next event first.
 #[utoipa::path(get, path = "/api/events", tag = "events", params(ListQuery),
-    responses((status = 200, body = EventList), (status = "4XX", description = "problem+json")))]
+    responses((status = 200, body = EventList), (status = "4XX", description = "`bad_request`")))]
 pub async fn list(
     State(pool): State<PgPool>,
     State(cache): State<EventCache>,
@@ -89,7 +89,7 @@ pub struct PageQuery {
 /// An event with its prices and all of its seats.
 #[utoipa::path(get, path = "/api/events/{id}", tag = "events",
     params(("id" = String, Path, description = "Number or slug"), PageQuery),
-    responses((status = 200, body = EventPage), (status = "4XX", description = "problem+json; `event_unknown`")))]
+    responses((status = 200, body = EventPage), (status = "4XX", description = "`bad_request`")))]
 pub async fn one(
     State(pool): State<PgPool>,
     State(cache): State<EventCache>,
@@ -112,7 +112,7 @@ pub async fn one(
 #[utoipa::path(get, path = "/api/plans/{hash}/geometry", tag = "events",
     params(("hash" = String, Path, description = "The plan's hash, from an event")),
     responses((status = 200, description = "The geometry as JSON; see PROTOCOL.md", content_type = "application/json"),
-        (status = 304, description = "You have it"), (status = "4XX", description = "problem+json; `not_found`")))]
+        (status = 304, description = "You have it"), (status = "4XX", description = "`not_found`")))]
 pub async fn geometry(
     State(pool): State<PgPool>,
     State(cache): State<EventCache>,

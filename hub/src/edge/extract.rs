@@ -15,10 +15,12 @@ use axum::{
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
+use serde_json::error::Category;
 
 use super::problem::{Code, Problem};
 use crate::{
     auth::{self, Auth, Role},
+    catalog::cache::EventCache,
     serve::Hub,
 };
 
@@ -112,8 +114,12 @@ impl FromRequestParts<Hub> for Till {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, hub: &Hub) -> Result<Self, Problem> {
-        let token = bearer(&parts.headers).ok_or(Code::NotSignedIn)?;
-        Auth::from_ref(hub).till(token).await?.ok_or_else(|| Code::NotSignedIn.into())
+        let needed = |what| Problem::new(Code::NotSignedIn).detail(what);
+        let token = bearer(&parts.headers).ok_or_else(|| {
+            needed("This needs a terminal's token (`Authorization: Bearer`), also of somebody who has signed in.")
+        })?;
+        let till = Auth::from_ref(hub).till(token).await?;
+        till.ok_or_else(|| needed("This terminal's token is unknown, or was revoked."))
     }
 }
 
@@ -178,8 +184,22 @@ impl<T: FromStr, S: Send + Sync> FromRequestParts<S> for PathId<T> {
     }
 }
 
+/// The event that stands in the path, by its number or its slug. By its number it is not looked up.
+#[derive(Debug, Clone, Copy)]
+pub struct PathEvent(pub i64);
+
+impl FromRequestParts<Hub> for PathEvent {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, hub: &Hub) -> Result<Self, Problem> {
+        let PathId(name) = PathId::<String>::from_request_parts(parts, hub).await?;
+        let found = EventCache::from_ref(hub).find(&hub.pool, &name).await?;
+        found.map(Self).ok_or_else(|| Code::EventUnknown.into())
+    }
+}
+
 /// What is unknown when the id in this address is not one.
-fn unknown_at(route: &str) -> Code {
+pub(super) fn unknown_at(route: &str) -> Code {
     let route =
         route.strip_prefix("/api").unwrap_or(route).trim_start_matches("/box-office").trim_start_matches("/staff");
     match route.split('/').nth(1) {
@@ -213,11 +233,25 @@ impl<T: DeserializeOwned> FromRequest<Hub> for Body<T> {
         let mut json = serde_json::Deserializer::from_slice(&bytes);
         let value = serde_path_to_error::deserialize(&mut json).map_err(|e| {
             let at = e.path().to_string();
-            Problem::new(Code::JsonInvalid).detail(e.inner().to_string()).with("at", at)
+            let problem = json_invalid(e.inner());
+            // A body that is no JSON has no places, and one that lacks a field lacks it as a whole.
+            if e.inner().is_data() && at != "." { problem.with("at", at) } else { problem }
         })?;
-        json.end().map_err(|e| Problem::new(Code::JsonInvalid).detail(e.to_string()))?;
+        json.end().map_err(|_| Problem::new(Code::JsonInvalid).detail("Something follows the object."))?;
         Ok(Self(value))
     }
+}
+
+/// What is wrong, as a sentence: what the reader says of types and fields is one, of syntax it is not.
+fn json_invalid(error: &serde_json::Error) -> Problem {
+    let detail = match error.classify() {
+        Category::Data => format!("{error}."),
+        Category::Eof => "The body ends before its JSON does.".to_owned(),
+        Category::Syntax | Category::Io => {
+            format!("The body is not JSON, from line {}, column {} on.", error.line(), error.column())
+        }
+    };
+    Problem::new(Code::JsonInvalid).detail(detail)
 }
 
 /// Whether a text of this JSON contains U+0000, which PostgreSQL can't store. (A raw one is no JSON.)

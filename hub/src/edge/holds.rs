@@ -1,13 +1,14 @@
 //! Holding seats: `/api/events/{id}/hold`, `/api/holds/{id}`.
 
 use axum::{Json, extract::State};
+use chrono::SecondsFormat;
 use fullhouse_protocol::holds::{BestRequest, HoldAnswer, HoldRequest, MyHold, ReleaseRequest};
 use sha2::{Digest, Sha256};
 use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::{
-    extract::{Body, Buyer, IdempotencyKey, PathId},
+    extract::{Body, Buyer, IdempotencyKey, PathEvent, PathId},
     problem::{Code, Problem},
 };
 use crate::{
@@ -26,14 +27,14 @@ async fn offers(desks: &Desks, pool: &PgPool, event_id: i64, lost: &[SeatNo], co
 
 /// Takes seats: all of them or none, unless fewer will do.
 #[utoipa::path(post, path = "/api/events/{id}/hold", tag = "holds", request_body = HoldRequest,
-    params(("id" = i64, Path), ("Idempotency-Key" = String, Header)),
-    responses((status = 200, body = HoldAnswer), (status = "4XX", description = "problem+json; `seats_unavailable` names `lost` and `offers`")))]
+    params(("id" = String, Path, description = "Number or slug"), ("Idempotency-Key" = String, Header)),
+    responses((status = 200, body = HoldAnswer), (status = "4XX", description = "`seat_unknown`, `seats_empty`, `seats_too_many`, `seats_repeated`, `seats_unavailable`, `section_unknown`, `none_together`, `limit_reached`, `seats_apart`, `seats_too_few`, `leaves_single_seat`, `companion_needs_accessible`, `churn_spent`, `hold_frozen`, `sale_not_open`, `sale_closed`, `sale_paused`, `event_cancelled`, `idempotency_mismatch`")))]
 pub async fn place(
     State(pool): State<PgPool>,
     State(desks): State<Desks>,
     State(config): State<std::sync::Arc<Config>>,
     buyer: Buyer,
-    PathId(event_id): PathId<i64>,
+    PathEvent(event_id): PathEvent,
     IdempotencyKey(key): IdempotencyKey,
     Body(body): Body<HoldRequest>,
 ) -> Result<Json<HoldAnswer>, Problem> {
@@ -42,13 +43,13 @@ pub async fn place(
 }
 
 /// What I hold of this event, and how much more I may take: any tab, any device.
-#[utoipa::path(get, path = "/api/events/{id}/hold", tag = "holds", params(("id" = i64, Path)),
-    responses((status = 200, body = MyHold), (status = "4XX", description = "problem+json")))]
+#[utoipa::path(get, path = "/api/events/{id}/hold", tag = "holds", params(("id" = String, Path, description = "Number or slug")),
+    responses((status = 200, body = MyHold), (status = "4XX", description = "Refused")))]
 pub async fn mine(
     State(pool): State<PgPool>,
     State(config): State<std::sync::Arc<Config>>,
     buyer: Buyer,
-    PathId(event_id): PathId<i64>,
+    PathEvent(event_id): PathEvent,
 ) -> Result<Json<MyHold>, Problem> {
     let mine = hold::mine(&pool, &config.payment, event_id, buyer.buyer_id).await?.ok_or(Code::EventUnknown)?;
     Ok(Json(mine))
@@ -56,7 +57,7 @@ pub async fn mine(
 
 /// Gives all seats of a hold back.
 #[utoipa::path(delete, path = "/api/holds/{id}", tag = "holds", params(("id" = Uuid, Path)),
-    responses((status = 200, body = HoldAnswer), (status = "4XX", description = "problem+json")))]
+    responses((status = 200, body = HoldAnswer), (status = "4XX", description = "`hold_frozen`")))]
 pub async fn release_all(
     State(pool): State<PgPool>,
     State(desks): State<Desks>,
@@ -68,7 +69,7 @@ pub async fn release_all(
 
 /// Gives some seats back; the rest is held until the same time.
 #[utoipa::path(post, path = "/api/holds/{id}/release", tag = "holds", request_body = ReleaseRequest, params(("id" = Uuid, Path)),
-    responses((status = 200, body = HoldAnswer), (status = "4XX", description = "problem+json")))]
+    responses((status = 200, body = HoldAnswer), (status = "4XX", description = "`seat_unknown`, `seats_empty`, `seats_too_many`, `seats_repeated`, `hold_frozen`")))]
 pub async fn release_some(
     State(pool): State<PgPool>,
     State(desks): State<Desks>,
@@ -104,9 +105,10 @@ pub(super) async fn release_as(
 
 /// Asks the desk; a refusal for seats that are gone comes with others like them.
 pub(super) async fn ask(desks: &Desks, pool: &PgPool, event_id: i64, request: Request) -> Result<HoldAnswer, Problem> {
-    let wanted = match &request {
-        Request::Take(Take { wish: Wish::Seats(set), .. }) => set.as_slice().len(),
-        _ => 0,
+    let (wanted, section) = match &request {
+        Request::Take(Take { wish: Wish::Seats(set), .. }) => (set.as_slice().len(), None),
+        Request::Take(Take { wish: Wish::Best(best), .. }) => (0, best.section.clone()),
+        _ => (0, None),
     };
     match desks.ask(event_id, request).await {
         Ok(Granted { hold, not_held, now }) => Ok(HoldAnswer { hold, not_held, now }),
@@ -116,6 +118,14 @@ pub(super) async fn ask(desks: &Desks, pool: &PgPool, event_id: i64, request: Re
                 .detail(format!("{} of the seats you asked for: nothing was taken.", lost.len()))
                 .with("lost", lost)
                 .with("offers", serde_json::json!(offers)))
+        }
+        Err(Refusal::NoneTogether) => {
+            // Nothing is found in a section that is not there; that is another fault than a full one.
+            let board = desks.boards().get(pool, event_id, None).await?;
+            match section.filter(|name| board.is_some_and(|board| board.hall.section(name).is_none())) {
+                Some(name) => Err(Problem::new(Code::SectionUnknown).with("section", name)),
+                None => Err(Code::NoneTogether.into()),
+            }
         }
         Err(refusal) => Err(refusal.into()),
     }
@@ -190,7 +200,9 @@ impl From<Refusal> for Problem {
             Refusal::HoldFrozen => Code::HoldFrozen.into(),
             Refusal::HoldUnknown => Code::HoldUnknown.into(),
             Refusal::IdempotencyMismatch => Code::IdempotencyMismatch.into(),
-            Refusal::SaleNotOpen(at) => Problem::new(Code::SaleNotOpen).with("opens_at", at.to_rfc3339()),
+            Refusal::SaleNotOpen(at) => {
+                Problem::new(Code::SaleNotOpen).with("opens_at", at.to_rfc3339_opts(SecondsFormat::AutoSi, true))
+            }
             Refusal::SaleClosed => Code::SaleClosed.into(),
             Refusal::SalePaused => Code::SalePaused.into(),
             Refusal::EventCancelled => Code::EventCancelled.into(),

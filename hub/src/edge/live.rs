@@ -112,7 +112,10 @@ struct Cursor {
         ("epoch" = Option<u64>, Query, description = "Of the last frame that the client has"),
         ("frame" = Option<u64>, Query, description = "Its number"),
     ),
-    responses((status = 101, description = "Binary messages, each a frame")),
+    responses(
+        (status = 101, description = "Binary messages, each a frame"),
+        (status = "4XX", description = "`bad_request`, `too_many_sockets`"),
+    ),
 )]
 pub async fn live(
     State(rooms): State<Rooms>,

@@ -63,6 +63,7 @@ fn api() -> OpenApiRouter<Hub> {
         .routes(routes!(payments::webhook))
         .routes(routes!(box_office::place))
         .routes(routes!(box_office::release))
+        .routes(routes!(box_office::quote))
         .routes(routes!(box_office::sell))
         .routes(routes!(box_office::sell_by_card))
         .routes(routes!(box_office::card_sale))
@@ -97,6 +98,15 @@ fn routes() -> OpenApiRouter<Hub> {
     OpenApiRouter::with_openapi(openapi::frame()).merge(api()).merge(push())
 }
 
+fn metrics() -> Router<Hub> {
+    Router::new().route("/metrics", get(health::metrics))
+}
+
+/// What is served at `http.metrics_listen`.
+pub fn metrics_router(hub: &Hub) -> Router {
+    metrics().with_state(hub.clone())
+}
+
 /// The hub's service for the roles that it plays.
 pub fn router(hub: &Hub, roles: Roles, assets: Assets) -> Router {
     let mut open: OpenApiRouter<Hub> = OpenApiRouter::new();
@@ -106,30 +116,32 @@ pub fn router(hub: &Hub, roles: Roles, assets: Assets) -> Router {
     if roles.push {
         open = open.merge(push());
     }
+    let mut open = Router::from(open);
+    if hub.config.http.metrics_listen.is_empty() {
+        open = open.merge(metrics());
+    }
     let description = Bytes::from(openapi::document());
     let assets = Arc::new(if roles.api { assets } else { Assets::default() });
     let compression = CompressionLayer::new()
         .quality(CompressionLevel::Fastest) // what is asked for often is compressed once by whoever serves it
         .compress_when(SizeAbove::new(1024).and(NotForContentType::IMAGES));
-    Router::from(open)
-        .route(
-            "/api/openapi.json",
-            get(move || async move {
-                ([(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "max-age=60")], description)
-            }),
-        )
-        .route("/healthz", get(health::alive))
-        .route("/readyz", get(health::ready))
-        .route("/metrics", get(health::metrics))
-        .fallback(move |request: Request| async move {
-            if request.uri().path().starts_with("/api") {
-                return Problem::new(Code::NotFound).into_response();
-            }
-            assets.answer(request.method(), request.uri().path(), request.headers())
-        })
-        .method_not_allowed_fallback(|| async { Problem::new(Code::MethodNotAllowed) })
-        .layer(middleware::from_fn_with_state(hub.clone(), csrf::same_origin))
-        .layer(compression)
-        .layer(middleware::from_fn_with_state(hub.clone(), envelope::envelope))
-        .with_state(hub.clone())
+    open.route(
+        "/api/openapi.json",
+        get(move || async move {
+            ([(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "max-age=60")], description)
+        }),
+    )
+    .route("/healthz", get(health::alive))
+    .route("/readyz", get(health::ready))
+    .fallback(move |request: Request| async move {
+        if request.uri().path().starts_with("/api") {
+            return Problem::new(Code::NotFound).into_response();
+        }
+        assets.answer(request.method(), request.uri().path(), request.headers())
+    })
+    .method_not_allowed_fallback(|| async { Problem::new(Code::MethodNotAllowed) })
+    .layer(middleware::from_fn_with_state(hub.clone(), csrf::same_origin))
+    .layer(compression)
+    .layer(middleware::from_fn_with_state(hub.clone(), envelope::envelope))
+    .with_state(hub.clone())
 }

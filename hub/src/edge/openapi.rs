@@ -1,14 +1,20 @@
 //! The description of the addresses at `/api/openapi.json`: generated from the handlers, so that it
 //! can't say anything else than what they do. `assets/openapi.json` is a copy to read and to build clients from.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use axum::http::StatusCode;
 use utoipa::{
     OpenApi, ToSchema,
     openapi::{
-        ContentBuilder, Ref, RefOr, ResponseBuilder,
+        ContentBuilder, Ref, RefOr, Response, ResponseBuilder, Schema,
         path::Operation,
-        security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme},
+        schema::{AllOfBuilder, ObjectBuilder, Type},
+        security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
     },
 };
+
+use super::problem::Code;
 
 /// A refusal. Clients act on `code`; further members depend on it (`protocol/PROTOCOL.md`).
 #[derive(ToSchema)]
@@ -63,11 +69,18 @@ pub fn frame() -> utoipa::openapi::OpenApi {
 /// The whole description, as it is served.
 pub fn document() -> String {
     let mut document = super::routes().to_openapi();
-    for item in document.paths.paths.values_mut() {
-        let operations: [&mut Option<Operation>; 5] =
-            [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete];
-        for operation in operations.into_iter().flatten() {
-            add_refusal(operation);
+    for (path, item) in &mut document.paths.paths {
+        let operations: [(bool, &mut Option<Operation>); 5] = [
+            (false, &mut item.get),
+            (true, &mut item.post),
+            (true, &mut item.put),
+            (true, &mut item.patch),
+            (true, &mut item.delete),
+        ];
+        for (writes, operation) in operations {
+            if let Some(operation) = operation {
+                complete(path, writes, operation);
+            }
         }
     }
     let mut text = document.to_pretty_json().expect("the description is plain data");
@@ -75,20 +88,115 @@ pub fn document() -> String {
     text
 }
 
-/// Any address may refuse; the codes are one table for all.
-fn add_refusal(operation: &mut Operation) {
-    let refusal = ResponseBuilder::new()
-        .description("A refusal")
-        .content(
-            "application/problem+json",
-            ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build(),
-        )
-        .build();
-    operation.responses.responses.entry("default".to_owned()).or_insert(RefOr::T(refusal));
+/// How those who may call an address show who they are, one way or another; nothing: anybody may. A test
+/// calls every address without anything, and sees whether this is so.
+fn credentials(path: &str) -> &'static [&'static str] {
+    let below = |folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    if below("/api/box-office") {
+        return &["terminal"];
+    }
+    if below("/api/staff") {
+        return &["session", "terminal"]; // an operator's, a counter's
+    }
+    let is_somebodys = ["/api/account", "/api/holds", "/api/orders"].into_iter().any(below) || path.ends_with("/hold");
+    if is_somebodys { &["session"] } else { &[] }
+}
+
+/// Adds what every address has in common, so that a handler names only the codes of its own: in
+/// backticks, in the description of its `4XX`.
+fn complete(path: &str, writes: bool, operation: &mut Operation) {
+    let tag = operation.tags.iter().flatten().next().cloned().unwrap_or_default();
+    // Handlers of two modules may have the same name, operations may not.
+    operation.operation_id = operation.operation_id.take().map(|name| format!("{}_{name}", tag.replace(' ', "_")));
+    if operation.security.is_none() {
+        let requirement = |scheme: &&'static str| SecurityRequirement::new::<_, [&str; 0], &str>(*scheme, []);
+        operation.security = Some(credentials(path).iter().map(requirement).collect());
+    }
+    let own = operation.responses.responses.remove("4XX");
+    for (status, response) in &mut operation.responses.responses {
+        if let RefOr::T(response) = response
+            && response.description.is_empty()
+        {
+            let status = status.parse().ok().and_then(|status| StatusCode::from_u16(status).ok());
+            response.description = status.and_then(|s| s.canonical_reason()).unwrap_or("The answer").to_owned();
+        }
+    }
+    let mut codes = common(path, writes, operation);
+    if let Some(RefOr::T(own)) = own {
+        codes.extend(named(&own.description));
+    }
+    let mut by_status: BTreeMap<u16, BTreeSet<&'static str>> = BTreeMap::new();
+    for code in codes {
+        by_status.entry(code.status().as_u16()).or_default().insert(code.name());
+    }
+    let responses = &mut operation.responses.responses;
+    for (status, codes) in by_status {
+        responses.insert(status.to_string(), RefOr::T(refusal(Some(codes))));
+    }
+    responses.entry("default".to_owned()).or_insert_with(|| RefOr::T(refusal(None)));
+}
+
+/// The codes that follow from what an address takes.
+fn common(path: &str, writes: bool, operation: &Operation) -> Vec<Code> {
+    let mut codes = vec![Code::Busy, Code::Internal];
+    let has_security = operation.security.iter().flatten().next().is_some();
+    if has_security {
+        codes.push(Code::NotSignedIn);
+    }
+    if operation.request_body.is_some() && !path.starts_with("/api/webhooks/") {
+        codes.extend([Code::JsonInvalid, Code::BodyTooLarge]);
+    }
+    if writes && !path.starts_with("/api/webhooks/") {
+        codes.push(Code::Csrf); // of whoever brings no terminal's token
+    }
+    if operation.parameters.iter().flatten().any(|p| matches!(p, RefOr::T(p) if p.name == "Idempotency-Key")) {
+        codes.push(Code::IdempotencyKeyMissing);
+    }
+    if path.contains('{') {
+        codes.push(super::extract::unknown_at(path));
+    }
+    codes
+}
+
+/// The codes that a description names in backticks.
+fn named(description: &str) -> impl Iterator<Item = Code> {
+    description.split('`').skip(1).step_by(2).filter_map(|name| Code::ALL.iter().copied().find(|c| c.name() == name))
+}
+
+fn refusal(codes: Option<BTreeSet<&'static str>>) -> Response {
+    let problem = Ref::from_schema_name("Problem");
+    let (description, schema) = match codes {
+        None => ("Any other refusal".to_owned(), RefOr::Ref(problem)),
+        Some(codes) => {
+            let description = codes.iter().map(|code| format!("`{code}`")).collect::<Vec<_>>().join(", ");
+            let code = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(codes));
+            let schema = AllOfBuilder::new().item(problem).item(ObjectBuilder::new().property("code", code));
+            (description, RefOr::T(Schema::AllOf(schema.build())))
+        }
+    };
+    let content = ContentBuilder::new().schema(Some(schema)).build();
+    ResponseBuilder::new().description(description).content("application/problem+json", content).build()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::Value;
+
+    use super::Code;
+
+    fn operations() -> Vec<(String, Value)> {
+        let document: Value = serde_json::from_str(&super::document()).unwrap();
+        let mut operations = Vec::new();
+        for (path, item) in document["paths"].as_object().unwrap() {
+            for (method, operation) in item.as_object().unwrap() {
+                operations.push((format!("{method} {path}"), operation.clone()));
+            }
+        }
+        operations
+    }
+
     #[test]
     fn the_committed_description_is_the_generated_one() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/openapi.json");
@@ -97,5 +205,35 @@ mod tests {
             committed == super::document(),
             "assets/openapi.json is not what the code says: run `cargo run -p fullhouse -- openapi > assets/openapi.json`"
         );
+    }
+
+    #[test]
+    fn every_operation_has_a_name_of_its_own_and_says_who_may_call_it_and_what_it_answers() {
+        let mut names = BTreeSet::new();
+        for (operation, described) in operations() {
+            assert!(names.insert(described["operationId"].as_str().unwrap().to_owned()), "{operation}");
+            assert!(described["security"].is_array(), "{operation}");
+            for (status, response) in described["responses"].as_object().unwrap() {
+                assert!(!response["description"].as_str().unwrap().is_empty(), "{operation} {status}");
+                assert!(!status.ends_with("XX"), "{operation}: its codes tell the status");
+            }
+        }
+    }
+
+    #[test]
+    fn every_code_is_told_where_it_can_be_met() {
+        let told: BTreeSet<String> = operations()
+            .iter()
+            .flat_map(|(_, described)| described["responses"].as_object().unwrap().values().cloned())
+            .flat_map(|response| super::named(response["description"].as_str().unwrap()).collect::<Vec<_>>())
+            .map(|code| code.name().to_owned())
+            .collect();
+        let missing: Vec<&str> = Code::ALL
+            .iter()
+            .filter(|code| **code != Code::MethodNotAllowed) // of no operation
+            .map(|code| code.name())
+            .filter(|name| !told.contains(*name))
+            .collect();
+        assert!(missing.is_empty(), "name {missing:?} in the description of the 4XX of a handler that answers it");
     }
 }

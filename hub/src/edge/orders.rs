@@ -25,7 +25,7 @@ use crate::{
 /// Prices a hold. Repeated with other ticket types, it prices it again.
 #[utoipa::path(post, path = "/api/holds/{id}/checkout", tag = "orders", request_body = CheckoutRequest,
     params(("id" = Uuid, Path)),
-    responses((status = 200, body = OrderAnswer), (status = "4XX", description = "problem+json")))]
+    responses((status = 200, body = OrderAnswer), (status = "4XX", description = "`hold_ended`, `hold_frozen`, `event_cancelled`, `seat_unknown`, `seats_repeated`, `ticket_type_unknown`")))]
 pub async fn check_out(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,
@@ -57,7 +57,7 @@ pub async fn list(
 
 /// One of my orders. Somebody else's is as unknown as one that never was.
 #[utoipa::path(get, path = "/api/orders/{id}", tag = "orders", params(("id" = Uuid, Path)),
-    responses((status = 200, body = OrderAnswer), (status = "4XX", description = "problem+json")))]
+    responses((status = 200, body = OrderAnswer), (status = "4XX", description = "Refused")))]
 pub async fn one(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,
@@ -69,7 +69,7 @@ pub async fn one(
 
 /// Takes an order that costs nothing. No card is asked for; asked again, it answers the same.
 #[utoipa::path(post, path = "/api/orders/{id}/claim", tag = "orders", params(("id" = Uuid, Path)),
-    responses((status = 200, body = OrderAnswer), (status = "4XX", description = "problem+json")))]
+    responses((status = 200, body = OrderAnswer), (status = "4XX", description = "`order_not_open`, `hold_ended`, `tender_invalid`, `attempt_live`")))]
 pub async fn claim(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,

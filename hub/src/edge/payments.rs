@@ -33,7 +33,7 @@ const PAYMENT_METHOD_MAX: usize = 255;
 /// Begins to pay an order, or finds what the same key began. Follow it at `/api/orders/{id}`.
 #[utoipa::path(post, path = "/api/orders/{id}/pay", tag = "orders", request_body = Pay,
     params(("id" = Uuid, Path), ("Idempotency-Key" = String, Header)),
-    responses((status = 202, body = AttemptAnswer), (status = "4XX", description = "problem+json")))]
+    responses((status = 202, body = AttemptAnswer), (status = "4XX", description = "`bad_request`, `order_not_open`, `attempt_live`, `amount_mismatch`, `tender_invalid`, `hold_ended`, `too_late_to_pay`, `payment_gate_closed`, `idempotency_mismatch`")))]
 pub async fn pay(
     State(pool): State<PgPool>,
     State(payments): State<Payments>,
@@ -64,7 +64,7 @@ pub async fn pay(
 
 /// The buyer is back from the bank's challenge: ask what came of it.
 #[utoipa::path(post, path = "/api/orders/{id}/resume", tag = "orders", params(("id" = Uuid, Path)),
-    responses((status = 202, body = AttemptAnswer), (status = "4XX", description = "problem+json")))]
+    responses((status = 202, body = AttemptAnswer), (status = "4XX", description = "`order_not_open`")))]
 pub async fn resume(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,
@@ -82,7 +82,7 @@ pub async fn resume(
 /// Gives an order up. A payment that is under way is resolved first, and then let go; the seats stay
 /// held until the hold is released or ends.
 #[utoipa::path(post, path = "/api/orders/{id}/cancel", tag = "orders", params(("id" = Uuid, Path)),
-    responses((status = 200, body = OrderAnswer), (status = "4XX", description = "problem+json")))]
+    responses((status = 200, body = OrderAnswer), (status = "4XX", description = "`order_not_open`")))]
 pub async fn cancel(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,
@@ -109,7 +109,7 @@ pub async fn config(State(payments): State<Payments>) -> Json<PaymentConfig> {
 /// A hint from the provider. Stored before it is answered; what can't be stored is not answered with 200.
 #[utoipa::path(post, path = "/api/webhooks/payments", tag = "orders", request_body(content = String, content_type = "application/json"),
     params(("Stripe-Signature" = String, Header)),
-    responses((status = 200, description = "stored"), (status = "4XX", description = "problem+json")))]
+    responses((status = 200, description = "stored"), (status = "4XX", description = "`not_found`, `bad_request`, `body_too_large`, `signature_invalid`")))]
 pub async fn webhook(
     State(pool): State<PgPool>,
     State(payments): State<Payments>,

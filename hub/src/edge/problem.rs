@@ -49,6 +49,7 @@ codes! {
     AccountInvalid "account_invalid" UNPROCESSABLE_ENTITY "The account's details are not valid";
     TooManyRequests "too_many_requests" TOO_MANY_REQUESTS "Too many requests";
     SeatUnknown "seat_unknown" UNPROCESSABLE_ENTITY "The event has no such seat";
+    SectionUnknown "section_unknown" UNPROCESSABLE_ENTITY "The event has no such section";
     SeatsEmpty "seats_empty" UNPROCESSABLE_ENTITY "No seat is named";
     SeatsTooMany "seats_too_many" UNPROCESSABLE_ENTITY "More seats than one request may name";
     SeatsRepeated "seats_repeated" UNPROCESSABLE_ENTITY "A seat is named twice";

@@ -65,7 +65,7 @@ fn operator_name(somebody: &SignedIn) -> String {
 /// Gives back all of an order, some of its seats, or an amount. The same key again finds what it gave back.
 #[utoipa::path(post, path = "/api/staff/orders/{id}/refunds", tag = "staff", request_body = RefundRequest,
     params(("id" = Uuid, Path), ("Idempotency-Key" = String, Header)),
-    responses((status = 200, body = GivenBack), (status = "4XX", description = "problem+json")))]
+    responses((status = 200, body = GivenBack), (status = "4XX", description = "`forbidden`, `bad_request`, `order_not_paid`, `attempt_live`, `seat_unknown`, `refund_too_much`, `tender_invalid`, `idempotency_mismatch`")))]
 pub async fn refund(
     State(pool): State<PgPool>,
     State(payments): State<Payments>,
@@ -104,7 +104,7 @@ fn become_of(wire: SeatsBecome) -> refund::SeatsBecome {
 /// Sees to a refund that the provider refused: the card once more, or by hand.
 #[utoipa::path(post, path = "/api/staff/refunds/{id}/retry", tag = "staff", request_body = RetryRequest,
     params(("id" = Uuid, Path)),
-    responses((status = 204), (status = "4XX", description = "problem+json")))]
+    responses((status = 204), (status = "4XX", description = "`forbidden`, `refund_not_failed`")))]
 pub async fn retry(
     State(pool): State<PgPool>,
     State(payments): State<Payments>,
@@ -126,7 +126,7 @@ pub async fn money(State(pool): State<PgPool>, _: Staff) -> Result<Json<MoneyLis
 
 /// Takes back a reason that the gate is closed for. Only what does not open by itself.
 #[utoipa::path(post, path = "/api/staff/gate/{reason}/open", tag = "staff", request_body = GateRequest,
-    params(("reason" = String, Path)), responses((status = 204), (status = "4XX", description = "problem+json")))]
+    params(("reason" = String, Path)), responses((status = 204), (status = "4XX", description = "`forbidden`, `bad_request`, `gate_opens_by_itself`")))]
 pub async fn open_gate(
     State(pool): State<PgPool>,
     Operator(operator): Operator,
@@ -139,7 +139,7 @@ pub async fn open_gate(
 
 /// No new payments begin until a person opens the gate again.
 #[utoipa::path(post, path = "/api/staff/gate/pause", tag = "staff", request_body = GateRequest,
-    responses((status = 204), (status = "4XX", description = "problem+json")))]
+    responses((status = 204), (status = "4XX", description = "`forbidden`, `bad_request`")))]
 pub async fn pause_gate(
     State(pool): State<PgPool>,
     Operator(operator): Operator,
@@ -152,7 +152,7 @@ pub async fn pause_gate(
 /// Calls an event off: the sale stops, holds end, every order is given back. Again: what was refused is tried once more.
 #[utoipa::path(post, path = "/api/staff/events/{id}/call-off", tag = "staff", request_body = CallOffRequest,
     params(("id" = i64, Path)),
-    responses((status = 202, body = CalledOff), (status = "4XX", description = "problem+json")))]
+    responses((status = 202, body = CalledOff), (status = "4XX", description = "`forbidden`, `bad_request`")))]
 pub async fn call_off(
     State(pool): State<PgPool>,
     State(payments): State<Payments>,
@@ -167,7 +167,7 @@ pub async fn call_off(
 
 /// How far it is: a result an order, the refused ones first.
 #[utoipa::path(get, path = "/api/staff/events/{id}/call-off", tag = "staff", params(("id" = i64, Path)),
-    responses((status = 200, body = CalledOff), (status = "4XX", description = "problem+json")))]
+    responses((status = 200, body = CalledOff), (status = "4XX", description = "`forbidden`")))]
 pub async fn called_off(
     State(pool): State<PgPool>,
     _: Staff,

@@ -46,7 +46,7 @@ pub struct Search {
 
 /// Orders by whatever somebody has, the latest first.
 #[utoipa::path(get, path = "/api/staff/orders", tag = "staff", params(Search),
-    responses((status = 200, body = OrdersFound), (status = "4XX", description = "problem+json")))]
+    responses((status = 200, body = OrdersFound), (status = "4XX", description = "`forbidden`, `bad_request`")))]
 pub async fn search(
     State(pool): State<PgPool>,
     _: Staff,
@@ -61,7 +61,7 @@ pub async fn search(
 
 /// An order, whoever's, with its log and what was given back of it.
 #[utoipa::path(get, path = "/api/staff/orders/{id}", tag = "staff", params(("id" = Uuid, Path)),
-    responses((status = 200, body = StaffOrder), (status = "4XX", description = "problem+json")))]
+    responses((status = 200, body = StaffOrder), (status = "4XX", description = "`forbidden`")))]
 pub async fn one(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,
@@ -78,7 +78,7 @@ pub async fn one(
 
 /// Writes beside an order.
 #[utoipa::path(post, path = "/api/staff/orders/{id}/notes", tag = "staff", request_body = NoteRequest,
-    params(("id" = Uuid, Path)), responses((status = 204), (status = "4XX", description = "problem+json")))]
+    params(("id" = Uuid, Path)), responses((status = 204), (status = "4XX", description = "`forbidden`, `bad_request`")))]
 pub async fn note(
     State(pool): State<PgPool>,
     staff: Staff,
@@ -94,7 +94,7 @@ pub async fn note(
 /// Exchanges seats for free ones of the same event, in one step: nobody can take either in between.
 #[utoipa::path(post, path = "/api/staff/orders/{id}/exchange", tag = "staff", request_body = ExchangeRequest,
     params(("id" = Uuid, Path), ("Idempotency-Key" = String, Header)),
-    responses((status = 200, body = ExchangeAnswer), (status = "4XX", description = "problem+json")))]
+    responses((status = 200, body = ExchangeAnswer), (status = "4XX", description = "`forbidden`, `order_not_paid`, `attempt_live`, `seat_unknown`, `seats_unavailable`, `ticket_type_unknown`, `tender_invalid`, `idempotency_mismatch`")))]
 pub async fn exchange(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,

@@ -57,7 +57,7 @@ pub async fn mine(
 /// The tickets of any order as a PDF, for the counter. What is printed of them goes into the ledger of prints.
 #[utoipa::path(get, path = "/api/box-office/orders/{id}/tickets.pdf", tag = "box office", params(("id" = Uuid, Path)),
     responses((status = 200, description = "All valid tickets of the order", content_type = "application/pdf"),
-        (status = "4XX", description = "problem+json; `order_unknown`, `tickets_not_ready`")))]
+        (status = "4XX", description = "problem+json; `forbidden`, `order_unknown`, `tickets_not_ready`")))]
 pub async fn for_staff(
     State(pool): State<PgPool>,
     State(press): State<Press>,
@@ -134,7 +134,7 @@ pub async fn dead(
 /// Kills a ticket's code and puts another ticket in its place. Asked again, it answers the same.
 #[utoipa::path(post, path = "/api/box-office/tickets/{id}/reissue", tag = "box office", request_body = Reason,
     params(("id" = Uuid, Path)),
-    responses((status = 200, body = Reissued), (status = "4XX", description = "problem+json; `ticket_unknown`, `ticket_not_valid`")))]
+    responses((status = 200, body = Reissued), (status = "4XX", description = "problem+json; `forbidden`, `ticket_unknown`, `ticket_not_valid`")))]
 pub async fn reissue(
     State(pool): State<PgPool>,
     till: Till,
@@ -200,7 +200,7 @@ pub async fn report_print(
 /// Sends the tickets of an order once more, to its owner. The same key sends one mail.
 #[utoipa::path(post, path = "/api/box-office/orders/{id}/mail", tag = "box office",
     params(("id" = Uuid, Path), ("Idempotency-Key" = String, Header)),
-    responses((status = 202), (status = "4XX", description = "problem+json; `order_unknown`")))]
+    responses((status = 202), (status = "4XX", description = "problem+json; `forbidden`, `order_unknown`")))]
 pub async fn mail_again(
     State(pool): State<PgPool>,
     till: Till,

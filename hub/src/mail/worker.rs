@@ -51,7 +51,7 @@ pub async fn run(
 ) {
     let Some(post) = post else {
         tracing::warn!("neither mail.smtp_url nor mail.folder is set: mail waits in the queue");
-        return;
+        return stop.cancelled().await; // a task that ends takes the hub with it
     };
     let public_url = config.http.public_url.trim_end_matches('/').to_owned();
     let office = Office { pool, post, press, public_url, settings: config.mail.clone(), metrics };

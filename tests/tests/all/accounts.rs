@@ -278,3 +278,17 @@ async fn an_operator_is_made_on_the_command_line_only() {
     hub.stop().await;
     database.finish().await;
 }
+
+#[tokio::test]
+async fn all_that_is_wrong_with_an_account_is_told_at_once() {
+    let database = Database::new().await;
+    let hub = Hub::start(database.config().await).await;
+    let answer = Fan::stranger(&hub.url())
+        .post("/api/accounts", json!({ "email": "nobody", "name": " ", "password": "short" }))
+        .await;
+    assert_eq!((answer.code(), &answer.body["fields"]), ("account_invalid", &json!(["email", "name", "password"])));
+    assert_eq!(answer.body["field"], "email");
+    assert!(answer.body["detail"].as_str().unwrap().contains("a password has 10 characters"), "{:?}", answer.body);
+    hub.stop().await;
+    database.finish().await;
+}

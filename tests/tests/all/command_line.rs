@@ -35,6 +35,12 @@ async fn done_is_0_refused_is_1_and_wrong_usage_is_2() {
     let (code, reason) = told(&fullhouse(&database, &["check"], &[("FULLHOUSE__HTTP__NO_SUCH", "1")]).await);
     assert_eq!(code, 1);
     assert!(reason.contains("http.no_such"), "{reason}");
+    let (code, reason) = told(&fullhouse(&database, &["serve"], &[("FULLHOUSE__SWEEPER__TICK_MS", "0")]).await);
+    assert_eq!(code, 1);
+    assert!(reason.contains("sweeper.tick_ms is 0: from 10 to 3600000"), "{reason}");
+    let (code, reason) = told(&fullhouse(&database, &["serve"], &[("FULLHOUSE_HTTP_LISTEN", "x")]).await);
+    assert_eq!(code, 1);
+    assert!(reason.contains("it is called FULLHOUSE__HTTP__LISTEN"), "{reason}");
     database.finish().await;
 }
 

@@ -43,6 +43,11 @@ async fn bad_bodies_are_told_apart_and_change_nothing() {
     }
     let typed = post("application/json", br#"{"email":"a@b","name":7,"password":"p"}"#.to_vec()).await;
     assert_eq!((typed.code(), &typed.body["at"]), ("json_invalid", &json!("name")), "the place is named");
+    let broken = post("application/json", b"not json".to_vec()).await;
+    assert_eq!(broken.body["detail"], "The body is not JSON, from line 1, column 2 on.");
+    assert!(broken.body["at"].is_null(), "it has no places");
+    let lacking = post("application/json", b"{}".to_vec()).await;
+    assert!(lacking.body["detail"].as_str().unwrap().contains("missing field"), "{:?}", lacking.body);
     for kind in ["text/plain", "application/x-www-form-urlencoded", "application/jsonx"] {
         assert_eq!(post(kind, br#"{"email":"a@b","name":"A","password":"p"}"#.to_vec()).await.code(), "json_invalid");
     }
@@ -145,6 +150,37 @@ async fn unknown_addresses_methods_and_ids_are_problems() {
     database.finish().await;
 }
 
+/// The description against the hub itself: who has no credentials is refused where it says so and
+/// nowhere else, and every answer is one that it names.
+#[tokio::test]
+async fn the_description_says_who_may_call_and_what_they_are_answered() {
+    let (database, hub) = hub().await;
+    let stranger = Fan::stranger(&hub.url());
+    let described = stranger.get("/api/openapi.json").await.ok();
+    for (path, item) in described["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let called = path.replace("{id}", "00000000-0000-0000-0000-000000000000").replace("{hash}", "none");
+            let method = Method::from_bytes(method.to_ascii_uppercase().as_bytes()).unwrap();
+            let answer = stranger.send(stranger.request(method.clone(), &called).json(&json!({}))).await;
+            let closed = !operation["security"].as_array().unwrap().is_empty();
+            assert_eq!(answer.code() == "not_signed_in", closed, "{method} {path}: {:?}", answer.body);
+            let named = &operation["responses"][answer.status.as_str()]["description"];
+            assert!(named.is_string(), "{method} {path}: {}", answer.status);
+            if !answer.status.is_success() {
+                assert!(named.as_str().unwrap().contains(answer.code()), "{method} {path}: {:?}", answer.body);
+            }
+        }
+    }
+    let fan = Fan::sign_up(&hub.url()).await;
+    let nowhere =
+        reqwest::Client::new().post(format!("{}/api/events/1/hold", hub.url())).header("cookie", fan.cookie().unwrap());
+    let refused = stranger.send(nowhere).await;
+    assert_eq!(refused.code(), "csrf");
+    assert!(refused.body["detail"].as_str().unwrap().contains("Sec-Fetch-Site"), "{:?}", refused.body);
+    hub.stop().await;
+    database.finish().await;
+}
+
 #[tokio::test]
 async fn every_answer_is_careful() {
     let (database, hub) = hub().await;
@@ -215,6 +251,20 @@ async fn health_numbers_and_the_description_are_there() {
 }
 
 #[tokio::test]
+async fn the_numbers_may_have_an_address_of_their_own() {
+    let database = Database::new().await;
+    let mut config = database.config().await;
+    config.http.metrics_listen = "127.0.0.1:0".to_owned();
+    let hub = Hub::start(config).await;
+    assert_eq!(reqwest::get(format!("{}/metrics", hub.url())).await.unwrap().status(), StatusCode::NOT_FOUND);
+    let apart = hub.metrics_url().expect("another address");
+    assert!(reqwest::get(&apart).await.unwrap().text().await.unwrap().ends_with("# EOF\n"));
+    assert_eq!(reqwest::get(apart.replace("metrics", "api/events")).await.unwrap().status(), StatusCode::NOT_FOUND);
+    hub.stop().await;
+    database.finish().await;
+}
+
+#[tokio::test]
 async fn a_hub_that_stops_lets_go_of_everything() {
     let (database, hub) = hub().await;
     let url = hub.url();
@@ -229,6 +279,17 @@ async fn a_hub_that_stops_lets_go_of_everything() {
     .await
     .unwrap();
     assert_eq!(sessions, 0);
+    database.finish().await;
+}
+
+#[tokio::test]
+async fn a_hub_does_not_run_on_without_a_task_that_it_needs() {
+    let database = Database::new().await;
+    let mut config = database.config().await;
+    config.sweeper.tick_ms = 0; // the settings' ranges refuse it: here it stands for any fault in a task
+    let hub = Hub::start(config).await;
+    assert_eq!(tokio::time::timeout(HUNG, hub.failed()).await.expect("it is noticed"), "sweeper");
+    hub.stop().await;
     database.finish().await;
 }
 

@@ -8,8 +8,10 @@ mod edge; // what every address does alike
 mod push; // every map ends equal to the database
 mod watch; // what must never be true
 mod catalog; // plans, events, lists
+mod venues; // what an import does to its venue
 mod holding; // holding seats over the wire
 mod desks; // what a hub's desks take up
+mod box_office; // what each kind of terminal may do
 mod races; // many at once, each with its control
 mod aborts; // clients that hang up inside BEGIN and COMMIT
 mod crash; // the hub killed at any moment
@@ -23,5 +25,6 @@ mod money_races; // more of them: refunds, orphans, the provider's bad days, clo
 mod refunds; // money that goes back, and what becomes of the seats
 mod reconcile; // the provider's books beside ours, and the gate
 mod exchange; // what staff do with an order besides
+mod readme; // what the README says to type
 mod command_line; // the binary as an operator meets it
 mod demo; // one command, and gone without a trace

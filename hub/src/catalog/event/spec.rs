@@ -3,7 +3,7 @@
 use chrono::{Days, NaiveDate};
 use serde::{Deserialize, Serialize};
 
-use super::EventError;
+use super::{EventError, shape};
 use crate::{catalog::import::is_slug, currency};
 
 /// As it stands in a TOML or JSON file; see `assets/plans/events` for examples.
@@ -106,12 +106,19 @@ fn default_single_seat_rule() -> bool {
 }
 
 impl EventSpec {
-    /// From TOML, or from JSON if the text begins like it.
+    /// From TOML, or from JSON if the text begins like it. What is missing, unknown or mistyped is told at once.
     pub fn read(text: &str) -> Result<Self, EventError> {
-        if text.trim_start().starts_with('{') {
-            return serde_json::from_str(text).map_err(|e| EventError::Unreadable(e.to_string()));
+        let unreadable = |error: String| EventError::Unreadable(error.trim_end().to_owned());
+        let value: serde_json::Value = if text.trim_start().starts_with('{') {
+            serde_json::from_str(text).map_err(|e| unreadable(e.to_string()))?
+        } else {
+            toml::from_str(text).map_err(|e| unreadable(e.to_string()))?
+        };
+        let faults = shape::faults(&value);
+        if !faults.is_empty() {
+            return Err(EventError::Faults(faults));
         }
-        toml::from_str(text).map_err(|e| EventError::Unreadable(e.to_string()))
+        serde_json::from_value(value).map_err(|e| unreadable(e.to_string()))
     }
 }
 
@@ -242,7 +249,31 @@ pub(super) mod tests {
         spec.currency = "euro".into();
         spec.levels[0].prices.push(PriceSpec { ticket_type: "adult".into(), amount_minor: -1 });
         assert_eq!(plain_faults(&spec).len(), 4);
-        assert!(matches!(EventSpec::read("slug = 'x'\nsluggish = 1"), Err(EventError::Unreadable(_))));
+        assert!(matches!(EventSpec::read("slug = 'x"), Err(EventError::Unreadable(_))));
+        let Err(EventError::Faults(faults)) = EventSpec::read("slug = 1\nsluggish = 1\nname = 'x'\nlevels = [{}]")
+        else {
+            panic!("it has faults");
+        };
+        for fault in [
+            "slug: text is needed",
+            "sluggish: there is no such field",
+            "venue: this field is needed",
+            "levels[0].prices: this field is needed",
+        ] {
+            assert!(faults.iter().any(|f| f == fault), "{fault} in {faults:?}");
+        }
+    }
+
+    #[test]
+    fn the_example_has_every_field() {
+        let text = include_str!("../../../../assets/plans/events/example.toml");
+        let spec = EventSpec::read(text).unwrap();
+        assert_eq!(plain_faults(&spec), [""; 0]);
+        let EventSpec { performers, levels, fees, .. } = &spec;
+        assert!(!performers.is_empty() && levels.iter().all(|l| l.prices.len() > 1) && !fees.is_empty());
+        for field in shape::names() {
+            assert!(text.lines().any(|line| line.trim_start_matches(['#', ' ', '[', '{']).contains(field)), "{field}");
+        }
     }
 
     #[test]

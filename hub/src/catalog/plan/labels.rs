@@ -1,12 +1,19 @@
-//! Labels that look alike. They stay different, and draw a warning: a fan with a ticket for row А
-//! (Cyrillic) stands in front of row A (Latin).
+//! What is odd about a plan's labels and positions. A fan with a ticket for row А (Cyrillic) stands in
+//! front of row A (Latin); two seats in one place can't be told apart on the map. All of it draws a
+//! warning and stays as it is. Seats that are printed alike are a fault: see `pretix.rs`.
 
-use std::collections::{HashMap, hash_map::Entry};
+use std::collections::{HashMap, HashSet, hash_map::Entry};
 
 use super::{Plan, check::Findings};
 use crate::catalog::text::skeleton;
 
 pub(super) fn warn(plan: &Plan, f: &mut Findings) {
+    looks_alike(plan, f);
+    rows(plan, f);
+    positions(plan, f);
+}
+
+fn looks_alike(plan: &Plan, f: &mut Findings) {
     let mut guids: HashMap<String, &str> = HashMap::new();
     // A seat as it is printed: section, row, number. Sections and rows are told apart through it too.
     let mut printed: HashMap<String, [&str; 3]> = HashMap::new();
@@ -30,13 +37,46 @@ pub(super) fn warn(plan: &Plan, f: &mut Findings) {
                 let label = [zone.name.as_str(), row.label.as_str(), seat.label.as_str()];
                 match printed.get(key.as_str()) {
                     None => drop(printed.insert(key.clone(), label)),
-                    Some(first) if *first == label => {
-                        let message = format!("two seats are printed as {label:?}");
-                        f.warn(&place(), 0, "label_repeated", &zone.name, message);
-                    }
+                    Some(first) if *first == label => {} // places without a number
                     Some(first) => {
                         let message = format!("{first:?} and {label:?} look alike; they stay different");
                         f.warn(&place(), 0, "label_looks_alike", &prefix, message);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Rows that share a name, or have none: fans ask for them by it.
+fn rows(plan: &Plan, f: &mut Findings) {
+    let mut named: HashSet<(&str, &str)> = HashSet::new();
+    for (z, zone) in plan.zones.iter().enumerate() {
+        for (r, row) in zone.rows.iter().enumerate().filter(|(_, row)| !row.seats.is_empty()) {
+            let place = format!("zones[{z}].rows[{r}].row_number");
+            if row.label.trim().is_empty() {
+                f.warn(&place, 0, "row_blank", &zone.name, format!("a row of {:?} has no name", zone.name));
+            } else if !named.insert((zone.name.as_str(), row.label.as_str())) {
+                let message = format!("{:?} has the row {:?} twice", zone.name, row.label);
+                f.warn(&place, 0, "row_repeated", &zone.name, message);
+            }
+        }
+    }
+}
+
+fn positions(plan: &Plan, f: &mut Findings) {
+    let mut taken: HashMap<(u64, u64), &str> = HashMap::new();
+    for (z, zone) in plan.zones.iter().enumerate() {
+        for (r, row) in zone.rows.iter().enumerate() {
+            for (s, seat) in row.seats.iter().enumerate() {
+                // Adding 0 makes one of the two zeros.
+                match taken.entry(((seat.x + 0.0).to_bits(), (seat.y + 0.0).to_bits())) {
+                    Entry::Vacant(free) => drop(free.insert(&seat.guid)),
+                    Entry::Occupied(first) => {
+                        let place = format!("zones[{z}].rows[{r}].seats[{s}].position");
+                        let message =
+                            format!("{:?} is where {:?} is, at {}, {}", seat.guid, first.get(), seat.x, seat.y);
+                        f.warn(&place, 0, "position_repeated", "", message);
                     }
                 }
             }

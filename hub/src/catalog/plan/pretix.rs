@@ -1,13 +1,16 @@
 //! Reading the seating plan JSON of pretix, field by field.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, hash_map::Entry};
 
 use super::check::{Fields, Findings, Place, Unknown::Warn, list, object, position, shown, text};
 use super::{
     AREAS_MAX, Area, CATEGORIES_MAX, Category, POINTS_MAX, Plan, ROWS_MAX, Row, SEATS_MAX, Seat, Shape, TEXT_CHARS_MAX,
     Text, ZONES_MAX, Zone,
 };
-use crate::catalog::json::Node;
+use crate::catalog::{
+    color,
+    json::{Node, Value},
+};
 
 const RADIUS_DEFAULT: f64 = 10.0;
 const TEXT_SIZE_DEFAULT: f64 = 16.0;
@@ -23,6 +26,8 @@ struct Totals<'n> {
     points: usize,
     /// Each guid, with zone, row, seat and line of where it stands first.
     guids: HashMap<&'n str, (usize, usize, usize, u32)>,
+    /// The same for each seat as it is printed: section, row and number.
+    printed: HashMap<String, (usize, usize, usize, u32)>,
     /// None if the list can't be read: then no seat's category is called unknown.
     categories: Option<HashMap<&'n str, usize>>,
 }
@@ -118,7 +123,8 @@ fn zone<'n>(f: &mut Findings, node: &'n Node<'_>, place: Place<'_>, z: usize, to
     let rows = fields.required_list(f, "rows").and_then(|items| {
         let place = place.key("rows");
         totals.rows += items.len();
-        all(items.iter().enumerate().map(|(r, item)| row(f, item, place.index(r), (z, r), at, totals)))
+        let section = name.or(zone_id).unwrap_or_default();
+        all(items.iter().enumerate().map(|(r, item)| row(f, item, place.index(r), (z, r), (section, at), totals)))
     });
     let areas = match fields.get("areas") {
         None => Some(Vec::new()),
@@ -138,7 +144,7 @@ fn row<'n>(
     node: &'n Node<'_>,
     place: Place<'_>,
     (z, r): (usize, usize),
-    zone_at: Option<(f64, f64)>,
+    (section, zone_at): (&str, Option<(f64, f64)>),
     totals: &mut Totals<'n>,
 ) -> Option<Row> {
     let known = ["row_number", "seats", "position", "row_label", "seat_label", "row_number_position", "uuid"];
@@ -156,16 +162,55 @@ fn row<'n>(
     let at = fields.optional_position(f, "position");
     let base = zone_at.zip(at).map(|((zx, zy), (x, y))| (zx + x, zy + y));
     let label = row_number.and_then(|n| label(f, n, row_label, place.key("row_label"), node.line));
+    let printed = label.as_ref().map(|label| format!("{section}\0{label}\0"));
     let seats = fields.required_list(f, "seats").and_then(|items| {
         let place = place.key("seats");
         totals.seats += items.len();
-        all(items
+        let read = all(items
             .iter()
             .enumerate()
-            .map(|(s, item)| seat(f, item, place.index(s), (z, r, s), base, seat_label, totals)))
+            .map(|(s, item)| seat(f, item, place.index(s), (z, r, s), base, seat_label, totals)));
+        if let Some(printed) = printed {
+            for (s, item) in items.iter().enumerate() {
+                told_apart(f, item, place.index(s), (z, r, s), (&printed, seat_label), totals);
+            }
+        }
+        read
     });
     base?;
     Some(Row { label: label?, seats: seats? })
+}
+
+/// Two seats that are printed alike are a fault: two people would stand before one chair. Places
+/// without a number are nobody's in particular.
+fn told_apart(
+    f: &mut Findings,
+    node: &Node<'_>,
+    place: Place<'_>,
+    (z, r, s): (usize, usize, usize),
+    (row, seat_label): (&str, Option<&str>),
+    totals: &mut Totals<'_>,
+) {
+    let Value::Object(members) = &node.value else { return };
+    let number = members.iter().find_map(|(key, value)| match &value.value {
+        Value::Text(number) if key == "seat_number" => Some(number),
+        _ => None,
+    });
+    let Some(number) = number.filter(|n| !n.trim().is_empty()) else { return };
+    let number = seat_label.map_or_else(|| number.to_string(), |label| label.replace("%s", number));
+    match totals.printed.entry(format!("{row}{number}")) {
+        Entry::Vacant(free) => drop(free.insert((z, r, s, node.line))),
+        Entry::Occupied(first) => {
+            let (z, r, s, line) = first.get();
+            let mut parts = row.split('\0').map(shown);
+            let (section, row) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+            let message = format!(
+                "section {section}, row {row}, seat {} is zones[{z}].rows[{r}].seats[{s}], line {line}, already",
+                shown(&number)
+            );
+            f.fault(place.key("seat_number"), node.line, "label_repeated", message);
+        }
+    }
 }
 
 /// A number as it is shown: put where the label says `%s`.
@@ -328,29 +373,17 @@ fn area_text(f: &mut Findings, node: &Node<'_>, place: Place<'_>) -> Option<Text
     Some(Text { text: text?.to_owned(), x, y, size: size?, color })
 }
 
-/// Colours end in other people's pages: only `#rgb`, `#rrggbb`, `#rrggbbaa`, `rgb()`, `rgba()` and plain words pass.
+/// Nothing is guessed: what is there and is no colour is a fault.
 fn color(f: &mut Findings, fields: &Fields<'_, '_, '_>, key: &str) -> Option<String> {
     let node = fields.get(key)?;
     let given = text(f, node, fields.place.key(key))?.trim();
     if given.is_empty() {
         return None;
     }
-    let lower = given.to_ascii_lowercase();
-    let hex = lower.strip_prefix('#').filter(|h| h.bytes().all(|b| b.is_ascii_hexdigit()));
-    let function = lower.strip_prefix("rgb").is_some_and(|rest| {
-        rest.ends_with(')') && rest.trim_start_matches('a').bytes().all(|b| b"(),. %0123456789".contains(&b))
-    });
-    match hex {
-        Some(h) if h.len() == 3 => Some(h.chars().fold("#".to_owned(), |mut c, d| {
-            c.extend([d, d]);
-            c
-        })),
-        Some(h) if h.len() == 6 || h.len() == 8 => Some(lower),
-        _ if function || (lower.len() <= 24 && lower.bytes().all(|b| b.is_ascii_lowercase())) => Some(lower),
-        _ => {
-            let message = format!("{} is not a colour that can be shown; it is kept out", shown(given));
-            f.warn(&fields.place.key(key).to_string(), node.line, "color_unreadable", "", message);
-            None
-        }
+    let read = color::read(given);
+    if read.is_none() {
+        let message = format!("{} is not a colour: #rgb, #rrggbb, rgb(…) and the names of CSS are", shown(given));
+        f.fault(fields.place.key(key), node.line, "color_unreadable", message);
     }
+    read
 }

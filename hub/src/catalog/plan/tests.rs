@@ -6,8 +6,10 @@ use serde_json::{Value, json};
 use super::*;
 use crate::catalog::commands::read_plan;
 
+/// Its number is what follows the last hyphen of its guid.
 pub(crate) fn seat(guid: &str, x: f64) -> Value {
-    json!({"seat_guid": guid, "seat_number": "1", "position": {"x": x, "y": 0}, "category": "c"})
+    let number = guid.rsplit('-').next();
+    json!({"seat_guid": guid, "seat_number": number, "position": {"x": x, "y": 0}, "category": "c"})
 }
 
 pub(crate) fn row(number: &str, seats: Vec<Value>) -> Value {
@@ -237,9 +239,41 @@ fn two_zones_may_have_the_same_labels() {
     let mut plan = small();
     let mut second = plan["zones"][0].clone();
     second["name"] = "Balcony".into();
+    second["position"] = json!({"x": 0, "y": 50});
     second["rows"][0]["seats"] = json!([seat("B/A-1", 0.0)]);
     plan["zones"].as_array_mut().unwrap().push(second);
-    assert_eq!(warnings(&plan), ["label_repeated"], "two seats of row A are both called 1, in one zone");
+    assert_eq!(warnings(&plan), [""; 0]);
+    // Two zones of one name are one section to whoever reads a ticket.
+    plan["zones"][1]["name"] = "Main".into();
+    assert_eq!(codes(&plan), [("label_repeated", "zones[1].rows[0].seats[0].seat_number".to_owned())]);
+    let message = &faults(&plan)[0].message;
+    assert!(message.contains(r#"section "Main", row "A", seat "1" is zones[0].rows[0].seats[0], line"#), "{message}");
+    // Seen beside other faults too.
+    plan["zones"][0]["rows"][0]["seats"][1]["category"] = "none such".into();
+    assert_eq!(codes(&plan).len(), 2);
+    plan["zones"][0]["rows"][0]["seats"][1]["category"] = "c".into();
+    // Places without a number are nobody's in particular.
+    for zone in [0, 1] {
+        plan["zones"][zone]["rows"][0]["seats"][0]["seat_number"] = " ".into();
+    }
+    assert_eq!(warnings(&plan), ["row_repeated"]);
+}
+
+#[test]
+fn what_is_hard_to_find_in_the_hall_draws_a_warning() {
+    let mut plan = small();
+    let rows = plan["zones"][0]["rows"].as_array_mut().unwrap();
+    rows.push(row(" ", vec![seat("B-1", 0.0), seat("B-2", 40.0)]));
+    rows.push(row("A", vec![seat("C-7", 60.0)]));
+    let told: Vec<_> = read(&plan).warnings.into_iter().map(|w| (w.code, w.place)).collect();
+    assert_eq!(
+        told,
+        [
+            ("row_blank", "zones[0].rows[1].row_number".to_owned()),
+            ("row_repeated", "zones[0].rows[2].row_number".to_owned()),
+            ("position_repeated", "zones[0].rows[1].seats[0].position".to_owned()),
+        ]
+    );
 }
 
 #[test]
@@ -256,8 +290,7 @@ fn look_alikes_stay_different_and_draw_a_warning() {
     assert_eq!(warnings(&pair("A1", "A01")), [""; 0]);
     assert_eq!(read(&pair("A1", "А1")).value.seats().count(), 2);
     let mut labels = small();
-    labels["zones"][0]["rows"].as_array_mut().unwrap().push(row("А", vec![seat("B-1", 0.0)])); // Cyrillic
-    labels["zones"][0]["rows"][0]["seats"][1]["seat_number"] = "2".into();
+    labels["zones"][0]["rows"].as_array_mut().unwrap().push(row("А", vec![seat("B-1", 40.0)])); // Cyrillic
     assert_eq!(warnings(&labels), ["label_looks_alike"]);
 }
 
@@ -285,16 +318,15 @@ fn categories_are_keys() {
 }
 
 #[test]
-fn colours_that_could_be_more_than_colours_are_kept_out() {
-    let color = |c: &str| {
-        let plan = with("/categories", Some(json!([{"name": "c", "color": c}])));
-        let reading = read(&plan);
-        (reading.value.categories[0].color.clone(), reading.warnings.iter().any(|w| w.code == "color_unreadable"))
-    };
-    assert_eq!(color("#F0a"), ("#ff00aa".to_owned(), false));
-    assert_eq!(color("#4176A5"), ("#4176a5".to_owned(), false));
-    assert_eq!(color("red"), ("#0072b2".to_owned(), false));
-    assert_eq!(color("url(javascript:1)"), ("#0072b2".to_owned(), true));
+fn a_colour_that_is_none_is_a_fault() {
+    let with_color = |c: &str| with("/categories", Some(json!([{"name": "c", "color": c}])));
+    let color = |c: &str| read(&with_color(c)).value.categories[0].color.clone();
+    assert_eq!(color("#F0a"), "#ff00aa");
+    assert_eq!(color("#4176A5"), "#4176a5");
+    assert_eq!((color("red"), color(" ")), ("#0072b2".to_owned(), "#0072b2".to_owned()), "one of ours");
+    for none in ["url(javascript:1)", "reddish", "#12", "rgb()"] {
+        assert_eq!(codes(&with_color(none)), [("color_unreadable", "categories[0].color".to_owned())], "{none}");
+    }
 }
 
 #[test]

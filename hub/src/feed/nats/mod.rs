@@ -14,14 +14,14 @@ pub mod subscriber; // of each node
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use anyhow::{Context as _, ensure};
 use async_nats::{
-    Client, ConnectOptions,
+    Client, ConnectOptions, Event,
     jetstream::{
         self, Context,
         context::ContextBuilder,
@@ -40,6 +40,19 @@ const RECONNECT_DELAY_MAX: Duration = Duration::from_secs(1);
 const RETRY_DELAY: Duration = Duration::from_millis(200);
 /// The stream forgets its oldest before it grows beyond this; its age is what bounds it normally.
 const STREAM_BYTES_MAX: i64 = 1 << 30;
+
+/// Says once that NATS is away, and once that it is back; the tries in between are told only to who debugs.
+fn log(event: &Event, away: &AtomicBool) {
+    match event {
+        Event::Connected if away.swap(false, Ordering::Relaxed) => tracing::info!("NATS is there again"),
+        Event::Connected => tracing::debug!("NATS is there"),
+        Event::Disconnected | Event::ClientError(_) if !away.swap(true, Ordering::Relaxed) => {
+            tracing::warn!(nats.event = %event, "NATS can't be reached: maps are late until it is there again");
+        }
+        Event::Disconnected | Event::ClientError(_) => tracing::debug!(nats.event = %event, "NATS is still away"),
+        _ => tracing::info!(nats.event = %event, "NATS says something"),
+    }
+}
 
 /// The connection of a process, and what its stream is called.
 #[derive(Clone)]
@@ -65,7 +78,13 @@ impl Nats {
             .max_reconnects(None)
             .reconnect_delay_callback(|tries| Duration::from_millis(20 << tries.min(6)).min(RECONNECT_DELAY_MAX))
             .request_timeout(Some(REQUEST_TIMEOUT))
-            .event_callback(|event| async move { tracing::info!(nats.event = %event, "the way to NATS has changed") })
+            .event_callback({
+                let away = Arc::new(AtomicBool::new(false));
+                move |event| {
+                    log(&event, &away);
+                    std::future::ready(())
+                }
+            })
             .connect(&config.url)
             .await
             .context("nats.url")?;
@@ -141,5 +160,23 @@ impl Nats {
             _ => return None,
         };
         Some((kind, event_id.parse().ok()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_change_is_told_once() {
+        let away = AtomicBool::new(false);
+        let is_away = |event: Event| {
+            log(&event, &away);
+            away.load(Ordering::Relaxed)
+        };
+        assert!(!is_away(Event::Connected));
+        assert!(is_away(Event::Disconnected));
+        assert!(is_away(Event::ClientError(async_nats::ClientError::Other("refused".to_owned()))));
+        assert!(!is_away(Event::Connected));
     }
 }
