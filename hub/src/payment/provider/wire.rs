@@ -41,7 +41,7 @@ pub struct PaymentIntent {
     pub last_payment_error: Option<Refusal>,
     #[serde(default)]
     next_action: Option<Value>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "id_or_object")]
     pub latest_charge: Option<String>,
     /// Unix seconds.
     #[serde(default)]
@@ -97,7 +97,7 @@ pub struct BalanceTransaction {
     pub net: i64,
     pub currency: String,
     /// What moved it: a charge, a refund, ...
-    #[serde(default)]
+    #[serde(default, deserialize_with = "id_or_object")]
     pub source: Option<String>,
     /// Unix seconds.
     #[serde(default)]
