@@ -11,7 +11,9 @@ use std::{collections::HashMap, sync::LazyLock};
 static LAYOUT: LazyLock<Layout> = LazyLock::new(|| {
     let stadium = generate(1);
     let (layout, warnings) = read_plan(&stadium.plan, Some(&stadium.beside)).unwrap();
-    assert_eq!(warnings, []);
+    // A platform is one row, and needs no name for it.
+    let others: Vec<_> = warnings.into_iter().filter(|w| w.code != "row_blank").collect();
+    assert_eq!(others, []);
     layout
 });
 
