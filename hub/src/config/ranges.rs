@@ -14,7 +14,7 @@ const UNITS: &[(&str, &str, RangeInclusive<i64>)] = &[
     ("_days", "days", 1..=36_500),
     ("_bytes", "bytes", 1..=1 << 30),
     ("_max", "at most so many", 1..=10_000_000),
-    ("_min", "at least so many", 0..=1_000_000),
+    ("_min", "at least so many", 1..=1_000_000),
     ("", "so many", 1..=10_000_000),
 ];
 
