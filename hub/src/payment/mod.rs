@@ -148,6 +148,8 @@ impl Payments {
     pub async fn run(self, pool: PgPool, stop: CancellationToken) {
         if self.takes_cards() {
             tokio::join!(worker::run(self.clone(), pool.clone(), stop.clone()), oversight::run(self, pool, stop));
+        } else {
+            stop.cancelled().await; // a task that ends takes the hub with it
         }
     }
 }

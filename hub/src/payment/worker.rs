@@ -22,7 +22,7 @@ const DUE_TICK: Duration = Duration::from_secs(5);
 
 /// Drives attempts and applies webhooks until `stop`; then waits for those under way.
 pub async fn run(payments: Payments, pool: PgPool, stop: CancellationToken) {
-    let Some(client) = payments.client().cloned() else { return stop.cancelled().await };
+    let Some(client) = payments.client().cloned() else { return };
     let slots = payments.settings().workers.max(1);
     let mut driving = JoinSet::new();
     let mut tick = tokio::time::interval(Duration::from_millis(payments.settings().worker_tick_ms.max(1)));

@@ -163,7 +163,7 @@ async fn the_description_says_who_may_call_and_what_they_are_answered() {
             let method = Method::from_bytes(method.to_ascii_uppercase().as_bytes()).unwrap();
             let answer = stranger.send(stranger.request(method.clone(), &called).json(&json!({}))).await;
             let closed = !operation["security"].as_array().unwrap().is_empty();
-            assert_eq!(answer.code() == "not_signed_in", closed, "{method} {path}: {:?}", answer.body);
+            assert_eq!(answer.body["code"] == "not_signed_in", closed, "{method} {path}: {:?}", answer.body);
             let named = &operation["responses"][answer.status.as_str()]["description"];
             assert!(named.is_string(), "{method} {path}: {}", answer.status);
             if !answer.status.is_success() {

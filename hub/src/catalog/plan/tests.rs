@@ -64,20 +64,20 @@ const SEAT: &str = "/zones/0/rows/0/seats/1";
 
 #[test]
 fn equal_guids_are_each_named_with_the_place_of_the_first() {
-    let plan =
+    let mut plan =
         plan(vec![row("A", vec![seat("A-1", 0.0), seat("A-1", 20.0)]), row("B", vec![seat("A-1", 0.0)])], vec![]);
+    plan["zones"][0]["rows"][0]["seats"][1]["seat_number"] = "2".into();
     let faults = faults(&plan);
     assert_eq!(
         codes(&plan),
         [
             ("guid_repeated", "zones[0].rows[0].seats[1].seat_guid".to_owned()),
-            ("label_repeated", "zones[0].rows[0].seats[1].seat_number".to_owned()),
             ("guid_repeated", "zones[0].rows[1].seats[0].seat_guid".to_owned()),
         ]
     );
-    assert!(faults[0].message.contains("zones[0].rows[0].seats[0], line "), "{}", faults[0]);
+    assert!(faults[1].message.contains("zones[0].rows[0].seats[0], line "), "{}", faults[1]);
     let text = serde_json::to_string_pretty(&plan).unwrap();
-    let line = text.lines().nth(faults[0].line as usize - 1).unwrap();
+    let line = text.lines().nth(faults[1].line as usize - 1).unwrap();
     assert_eq!(line.trim(), "{", "the line is that on which the seat begins");
 }
 
@@ -532,8 +532,8 @@ proptest! {
     }
 
     #[test]
-    fn a_plan_is_kept_to_the_letter(labels in proptest::collection::vec("[^\\x00]{0,12}", 1..20)) {
-        let labels: Vec<String> = labels.iter().enumerate().map(|(i, l)| format!("{i}·{l}")).collect(); // no two alike
+    fn a_plan_is_kept_to_the_letter(labels in proptest::collection::hash_set("[^\\x00]{0,12}", 1..20)) {
+        let labels: Vec<String> = labels.into_iter().collect();
         let seats = labels.iter().enumerate().map(|(i, l)| {
             let mut seat = seat(&format!("guid {i}"), i as f64);
             seat["seat_number"] = l.as_str().into();
