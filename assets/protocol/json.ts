@@ -182,7 +182,8 @@ export interface Attempt {
   seats_until: string | null;
 }
 
-export type CancelReason = 'time_over' | 'buyer' | 'replaced' | 'not_paid' | 'refunded' | 'called_off';
+export type CancelReason =
+  'time_over' | 'buyer' | 'replaced' | 'not_paid' | 'refunded' | 'called_off';
 
 export interface Order {
   id: string;

@@ -48,6 +48,7 @@ impl Database {
         let mut config = fullhouse::config::Config::defaults();
         config.database.url = Secret::new(url);
         config.database.connections_max = 12; // many hubs share the run's one server
+        config.database.acquire_timeout_ms = 10_000; // and two cores
         config.http.listen = "127.0.0.1:0".to_owned();
         config
     }

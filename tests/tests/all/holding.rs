@@ -384,7 +384,7 @@ async fn bad_input_is_refused_with_a_code_and_changes_nothing() {
         (json!({ "seats": [1], "price": 1 }), "json_invalid"),
         (json!({ "best": { "count": 0 } }), "seats_empty"),
         (json!({ "best": { "count": 2, "accessible": 3 } }), "json_invalid"),
-        (json!({ "best": { "count": 2, "section": "Nowhere" } }), "none_together"),
+        (json!({ "best": { "count": 2, "section": "Nowhere" } }), "section_unknown"),
         (json!({}), "json_invalid"),
         (json!([]), "json_invalid"),
     ] {
