@@ -111,7 +111,9 @@ impl One<'_> {
     async fn send(&self) -> anyhow::Result<Flow> {
         let row = self.row;
         let Some(call) = &row.call else { anyhow::bail!("nothing is written down to be sent") };
-        record::note_sent(self.pool, row.id, call.id, self.payments.lease()).await?;
+        if !record::note_sent(self.pool, row, call.id, self.payments.lease()).await? {
+            return Ok(Flow::On); // read anew: it is another one by now, or too late
+        }
         let answer = self.client.send(&call.call).await;
         let (seen, mut details, state) = match call.call.op {
             Op::Refund => self.judge_refund(&answer),
@@ -200,7 +202,9 @@ impl One<'_> {
     async fn stop_reader(&self) -> anyhow::Result<Flow> {
         let row = self.row;
         let Some(stop) = &row.stop else { return self.write(Op::StopReader).await };
-        record::note_sent(self.pool, row.id, stop.id, self.payments.lease()).await?;
+        if !record::note_sent(self.pool, row, stop.id, self.payments.lease()).await? {
+            return Ok(Flow::On);
+        }
         let answer = self.client.send(&stop.call).await;
         let known = matches!(answer.outcome, Outcome::Done(_) | Outcome::Declined(_) | Outcome::Rejected(_));
         let state = if known { CallState::Answered } else { CallState::Unknown };
@@ -263,6 +267,7 @@ impl One<'_> {
                 tracing::error!(attempt.id = %row.id, "money was taken by an attempt that was decided; it goes back");
                 let amount = details.captured_minor.unwrap_or(row.amount_minor);
                 record::new_refund(&mut tx, row, amount, "captured_after_decision", now).await?;
+                transition::supersede(&mut tx, row).await?;
                 flow = Flow::On;
             }
             IntentStatus::Succeeded => transition::pause(&mut tx, row, None, false).await?,
@@ -282,12 +287,13 @@ impl One<'_> {
         Ok(flow)
     }
 
-    /// The order is still due, and nothing else pays for it.
+    /// The order is still due, nothing else pays for it, and the money is not on its way back.
     async fn may_heal(&self) -> sqlx::Result<bool> {
         sqlx::query_scalar!(
             r#"select (o.state = 'payment_due' and not exists (
                    select from attempt a where a.order_id = o.id and a.id <> $2
-                     and a.state not in ('declined', 'voided', 'refunded', 'capture_failed'))) as "may!"
+                     and a.state not in ('declined', 'voided', 'refunded', 'capture_failed'))
+               and not exists (select from refund r where r.attempt_id = $2 and r.state <> 'failed')) as "may!"
                from "order" o where o.id = $1"#,
             self.row.order_id,
             self.row.id
@@ -337,7 +343,7 @@ impl One<'_> {
         // Read to its end, and it is not there: the old key is as good as new.
         let absent = page.is_some_and(|page| !page.has_more) && !refund.asked_for;
         if let Some(call) = row.call.as_ref().filter(|_| absent) {
-            record::renew_call(self.pool, call.id).await?;
+            record::renew_call(self.pool, call).await?;
         }
         Ok(flow)
     }

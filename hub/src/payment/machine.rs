@@ -373,10 +373,12 @@ pub fn plan(facts: &Facts) -> Step {
         State::RefundAccepted => Step::LookForRefunds,
         _ if facts.stray_refund => refund(facts),
         // Decided. What the provider still has of it is tidied up; late news make it look once more.
-        State::Declined | State::CaptureFailed if facts.has_intent => match call {
+        State::Declined | State::CaptureFailed if facts.has_intent => match facts.call {
             None => Step::Write(Op::Cancel),
-            Some(Prepared | Sent | Unknown) => Step::Send,
-            Some(Answered) => Step::Look,
+            Some(c) if c.state == Prepared => Step::Send,
+            // Asked under a key that will never say anything else: what it has is looked at, then another key is used.
+            Some(c) if c.state == Answered || c.is_spent() => Step::Look,
+            Some(_) => Step::Send,
         },
         State::Voided if facts.has_intent => Step::Look,
         State::Declined | State::Voided | State::CaptureFailed => Step::Rest,
@@ -388,10 +390,11 @@ fn refund(facts: &Facts) -> Step {
     match facts.call {
         _ if facts.refund_asked_for => Step::LookForRefunds,
         None => Step::Write(Op::Refund),
+        // Also one that is prepared once more may have lain there for a day, and what was sent before have arrived.
+        Some(c) if c.sends > 0 && facts.now - c.created_at >= KEY_LIFE => Step::LookForRefunds,
         Some(c) if c.state == CallState::Prepared => Step::Send,
         Some(c) if c.state == CallState::Answered || c.is_spent() => Step::LookForRefunds,
-        Some(c) if facts.now - c.created_at < KEY_LIFE => Step::Send,
-        Some(_) => Step::LookForRefunds,
+        Some(_) => Step::Send,
     }
 }
 

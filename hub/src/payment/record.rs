@@ -300,23 +300,29 @@ pub async fn write_call(
 }
 
 /// Notes that a call is about to leave, in a commit of its own, and renews the worker's lease.
-/// A crash after this is a doubt.
-pub async fn note_sent(pool: &PgPool, attempt_id: Uuid, call_id: i64, lease: TimeDelta) -> sqlx::Result<()> {
+/// A crash after this is a doubt. False: it may not leave, since the attempt has moved on, or too little
+/// of the hold is left by now for a confirmation to start; nothing was noted.
+pub async fn note_sent(pool: &PgPool, row: &Row, call_id: i64, lease: TimeDelta) -> sqlx::Result<bool> {
     let (lease, sent) = (lease.num_milliseconds() as f64 / 1000.0, "sent");
-    sqlx::query!(
+    let confirms = row.call.as_ref().is_some_and(|c| c.id == call_id && c.call.op == Op::Confirm);
+    let noted = sqlx::query!(
         "with renewed as (
              update attempt set leased_until = db_clock() + make_interval(secs => $3)
              where id = $2 and leased_until is not null
          )
-         update provider_call set state = $4, sends = sends + 1, sent_at = db_clock() where id = $1",
+         update provider_call set state = $4, sends = sends + 1, sent_at = db_clock()
+         where id = $1 and exists (select from attempt where id = $2 and version = $5)
+           and ($6::timestamptz is null or db_clock() <= $6)",
         call_id,
-        attempt_id,
+        row.id,
         lease,
         sent,
+        row.version,
+        confirms.then_some(row.late_at),
     )
     .execute(pool)
     .await?;
-    Ok(())
+    Ok(noted.rows_affected() == 1)
 }
 
 /// A read is written down as it leaves: asking twice harms nobody.
@@ -347,7 +353,9 @@ pub async fn write_answer(tx: &mut Tx, written: &Written) -> sqlx::Result<()> {
         CallState::Unknown => "unknown",
     };
     sqlx::query!(
-        "update provider_call set state = $2, http = coalesce($3, http), answer = coalesce($4, answer),
+        // Not sent by us is not the same as never sent: another worker may have been at it meanwhile.
+        "update provider_call set state = case when $2 = 'prepared' and sends > 1 then 'unknown' else $2 end,
+                http = coalesce($3, http), answer = coalesce($4, answer),
                 request_id = coalesce($5, request_id), replayed = $6,
                 sends = case when $2 = 'prepared' then greatest(sends - 1, 0) else sends end
          where id = $1",
@@ -363,11 +371,16 @@ pub async fn write_answer(tx: &mut Tx, written: &Written) -> sqlx::Result<()> {
     note_how(tx, written.how).await
 }
 
-/// The provider does not know the refund that the call asked for: it may be asked for again.
-pub async fn renew_call(pool: &PgPool, call_id: i64) -> sqlx::Result<()> {
-    sqlx::query!("update provider_call set state = 'prepared', created_at = db_clock() where id = $1", call_id)
-        .execute(pool)
-        .await?;
+/// The provider does not know the refund that the call asked for: it may be asked for again. Not if
+/// somebody has sent it since it was read.
+pub async fn renew_call(pool: &PgPool, call: &CallRow) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update provider_call set state = 'prepared', created_at = db_clock() where id = $1 and sends = $2",
+        call.id,
+        call.facts.sends
+    )
+    .execute(pool)
+    .await?;
     Ok(())
 }
 

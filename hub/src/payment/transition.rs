@@ -106,6 +106,13 @@ pub async fn lock(tx: &mut Tx, row: &Row) -> sqlx::Result<bool> {
     Ok(version == row.version)
 }
 
+/// There is something new to do although the state is the same: whoever read the attempt before writes nothing,
+/// and does not put it to rest.
+pub async fn supersede(tx: &mut Tx, row: &Row) -> sqlx::Result<()> {
+    sqlx::query!("update attempt set version = version + 1 where id = $1", row.id).execute(&mut **tx).await?;
+    Ok(())
+}
+
 fn touches_hold(to: State) -> bool {
     matches!(to, State::Declined | State::Voided | State::RefundPending | State::Refunded)
 }

@@ -1,0 +1,67 @@
+//! How far it is searched.
+
+use std::time::Instant;
+
+use super::{
+    search::{Searched, search},
+    steps::{Payments, Rules, Scope},
+};
+
+const STATES_MAX: usize = 40_000_000;
+
+/// One attempt, one hub that dies as often as it likes, and everything that can go wrong.
+pub const FAULTS: Scope =
+    Scope { attempts: 1, workers: 1, failures: 1, foreign_captures: 1, lapses: true, refunds_fail: true, days: true };
+/// One attempt, two hubs that are in each other's way. A refund that fails is left out here: of two workers
+/// that ask about one refund, the slower may still write down that it is on its way.
+pub const HUBS: Scope = Scope {
+    attempts: 1,
+    workers: 2,
+    failures: 0,
+    foreign_captures: 0,
+    lapses: false,
+    refunds_fail: false,
+    days: false,
+};
+/// A buyer who pays again.
+pub const AGAIN: Scope =
+    Scope { attempts: 2, workers: 1, failures: 0, foreign_captures: 0, lapses: true, refunds_fail: true, days: false };
+
+/// A quarter of an hour, and some gigabytes.
+pub const WIDE: &[(&str, Scope)] = &[
+    ("two failures", Scope { failures: 2, ..FAULTS }),
+    ("two hubs, and a day", Scope { foreign_captures: 1, lapses: true, days: true, ..HUBS }),
+    ("two hubs, and a failure", Scope { failures: 1, ..HUBS }),
+    ("paying again, and a failure", Scope { failures: 1, ..AGAIN }),
+];
+
+/// Rules that are broken, and what has to be found, where that takes a wide search.
+pub const BROKEN: &[(&str, Rules, Scope, &str)] = &[
+    // Two hubs: one begins a refund, the other finds one begun and puts the attempt to rest.
+    (
+        "a refund that nobody sees to",
+        Rules { refunds_supersede: false, ..Rules::OURS },
+        Scope { failures: 1, ..HUBS },
+        "money was taken for no order, and does not go back",
+    ),
+    // The capture of an order that is due had worked after all, and was given back.
+    (
+        "healed by what went back",
+        Rules { heals_what_is_kept: false, ..Rules::OURS },
+        Scope { failures: 1, lapses: false, ..AGAIN },
+        "a sold seat has no money",
+    ),
+];
+
+pub fn look(name: &str, rules: Rules, scope: Scope) -> Searched {
+    let began = Instant::now();
+    let searched = search(&Payments { rules, scope }, STATES_MAX);
+    eprintln!(
+        "{name}: {} states, {} steps, depth {}, {:.1} s: {scope:?}",
+        searched.states,
+        searched.steps,
+        searched.depth,
+        began.elapsed().as_secs_f64(),
+    );
+    searched
+}
