@@ -203,7 +203,7 @@ async fn an_order_is_found_by_whatever_somebody_has() {
         assert_eq!(find(text).await, [json!(code)], "{text}");
     }
     for text in ["_", "%%", "100_", "'", "nobody", "Stalls 9 9", "Stalls 2"] {
-        assert_eq!(find(text).await, [json!(""); 0], "{text}");
+        assert!(find(text).await.is_empty(), "{text}");
     }
     assert_eq!(scene.till.get("/api/staff/orders").await.code(), "bad_request");
     assert_eq!(fan.get("/api/staff/orders?q=x").await.code(), "forbidden");

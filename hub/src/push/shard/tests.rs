@@ -411,7 +411,7 @@ fn random_schedule(seed: u64) {
                 let status = *[Available, Held, Sold].choose(&mut random).unwrap();
                 node.publish_changes((first..first + seats).map(|seat_no| Change { seat_no, status }).collect());
             }
-            4 => node.room.take_keyframe(track_of(&node.room, random.random_range(0..3))).then_some(()).unwrap_or(()),
+            4 => drop(node.room.take_keyframe(track_of(&node.room, random.random_range(0..3)))),
             5 | 6 => node.turn(),
             7 => {
                 let fan = random.random_range(0..fans.len());
