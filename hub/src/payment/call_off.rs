@@ -23,6 +23,7 @@ use super::{
 use crate::{
     clock,
     db::{self, Tx},
+    mail,
     outbox::{self, SeatChange},
 };
 
@@ -229,13 +230,17 @@ async fn one(
                 called_off: true,
             };
             match refund::give_back_in(&mut tx, event_id, &ask).await {
-                Ok(request_id) => Came { request_id: Some(request_id), ..Came::of("given_back", "") },
+                Ok(request_id) => {
+                    mail::enqueue(&mut tx, mail::Kind::EventCancelled, order_id, "").await?;
+                    Came { request_id: Some(request_id), ..Came::of("given_back", "") }
+                }
                 Err(RefundError::Database(error)) => return Err(error),
                 Err(refused) => Came::of("refused", &refused.to_string()),
             }
         }
         ("payment_due", None) => {
             due::give_back(&mut tx, event_id, order_id, SeatsBecome::Dead, "called_off", now).await?;
+            mail::enqueue(&mut tx, mail::Kind::EventCancelled, order_id, "").await?;
             Came::of("given_back", "nothing was paid")
         }
         ("open", None) => {

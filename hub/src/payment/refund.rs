@@ -26,6 +26,7 @@ use crate::{
     checkout::log,
     clock,
     db::{self, Tx},
+    mail,
 };
 
 pub use super::seats_back::SeatsBecome;
@@ -122,7 +123,10 @@ pub async fn give_back_in(tx: &mut Tx, event_id: i64, ask: &Ask) -> Result<Uuid,
     let now = clock::now(tx).await?;
     let request_id = record(tx, event_id, ask, &body_hash, &parts, now).await?;
     for flow in &flows {
-        move_money(tx, Some(request_id), &ask.reason, flow, now).await?;
+        let refund_id = move_money(tx, Some(request_id), &ask.reason, flow, now).await?;
+        if !ask.called_off {
+            tell(tx, ask.order_id, refund_id).await?; // or the event's own mail says it
+        }
     }
     if let Some(become_) = ask.seats_become.filter(|_| !parts.seats.is_empty()) {
         let why = if ask.called_off { "called_off" } else { "refunded" };
@@ -253,12 +257,13 @@ async fn move_money(
     reason: &str,
     flow: &Flow<'_>,
     now: DateTime<Utc>,
-) -> sqlx::Result<()> {
+) -> sqlx::Result<Uuid> {
     let card = flow.source.attempt_id.is_some();
+    let refund_id = Uuid::now_v7();
     sqlx::query!(
         "insert into refund (id, attempt_id, tender_id, request_id, kind, amount_minor, state, reason, created_at, settled_at)
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
-        Uuid::now_v7(),
+        refund_id,
         flow.source.attempt_id,
         flow.source.tender_id,
         request_id,
@@ -274,7 +279,12 @@ async fn move_money(
     if let Some(attempt_id) = flow.source.attempt_id {
         poke(tx, attempt_id, now).await?;
     }
-    Ok(())
+    Ok(refund_id)
+}
+
+/// The buyer hears of it by mail, unless it has failed by then.
+async fn tell(tx: &mut Tx, order_id: Uuid, refund_id: Uuid) -> sqlx::Result<()> {
+    mail::enqueue(tx, mail::Kind::Refunded, order_id, &refund_id.to_string()).await
 }
 
 /// An order has become cheaper: the difference goes back, the way the money came. No line gives it; the
@@ -293,7 +303,8 @@ pub(super) async fn give_back_difference(
         if flow.source.attempt_id.is_some() {
             money::to_provider(currency, flow.amount_minor)?;
         }
-        move_money(tx, None, reason, flow, now).await?;
+        let refund_id = move_money(tx, None, reason, flow, now).await?;
+        tell(tx, order_id, refund_id).await?;
     }
     Ok(())
 }

@@ -125,9 +125,34 @@ async fn whoever_pays_gets_one_mail_with_tickets_that_scan() {
     assert!(paper.text().await.contains("東京 太郎"));
     let codes: Vec<&str> = paid["tickets"].as_array().unwrap().iter().map(|t| t["code"].as_str().unwrap()).collect();
     assert_eq!(paper.codes().await, codes);
-
-    hub.stop().await;
     assert_eq!(smtp.mails().len(), 1);
+
+    // One seat goes back: a mail says so. Then the event is called off: one mail, and no second one for its refund.
+    let till = Till::enrol(&database, &hub.url(), "Counter 1").await;
+    let one_seat = serde_json::json!({
+        "what": { "kind": "seats", "seats": [1] }, "seats_become": "on_sale", "reason": "ill"
+    });
+    till.refund(&paid, &key(), one_seat).await.ok();
+    let mails = smtp.until(2).await;
+    assert_eq!(mails[1].subject(), "払い戻しのお知らせ:A Concert");
+    assert!(mails[1].text().contains("12,000"), "{}", mails[1].text());
+    let operator = fan::many(&database, &hub.url(), 1).await.remove(0);
+    let made = sqlx::query("update account set role = 'operator' where email = $1").bind(&operator.email);
+    made.execute(database.pool()).await.expect("an operator");
+    let call_off = format!("/api/staff/events/{event}/call-off");
+    assert_eq!(operator.post(&call_off, serde_json::json!({ "reason": "the singer is ill" })).await.status, 202);
+    smtp.until(3).await;
+    eventually("nothing is left to send", || async {
+        let left: i64 = sqlx::query_scalar("select count(*) from mail where state = 'queued'")
+            .fetch_one(database.pool())
+            .await
+            .expect("mails");
+        (left == 0).then_some(())
+    })
+    .await;
+    hub.stop().await;
+    let subjects: Vec<String> = smtp.mails().iter().map(|mail| mail.subject().to_owned()).collect();
+    assert_eq!(subjects.len(), 3, "{subjects:?}");
     smtp.stop().await;
     database.finish().await;
 }
