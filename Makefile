@@ -11,6 +11,8 @@ MAKEFLAGS += --no-print-directory
 export SQLX_OFFLINE ?= true
 
 CROWD ?= 0
+SEEDS ?= 1..20
+SECONDS ?= 30
 LISTEN ?= 127.0.0.1:8080
 TARGET_DIR = $(or $(CARGO_TARGET_DIR),target)
 FULLHOUSE = $(TARGET_DIR)/debug/fullhouse
@@ -72,6 +74,14 @@ bench-holds: setup-bench ## Holds a second: ours, one transaction a request, Red
 .PHONY: bench-smoke
 bench-smoke: setup-bench everything
 	$(TARGET_DIR)/debug/bench-holds --smoke
+
+.PHONY: model
+model: setup-test ## Every order in which hubs, buyers, the provider and time can act: further than the tests search
+	cargo run --quiet -p fullhouse-model
+
+.PHONY: soak
+soak: setup-test everything ## Buyers, tills, dying hubs and a failing provider, a seed after the other (SEEDS=1..20; SECONDS=30 of faults each)
+	$(TARGET_DIR)/debug/soak --seeds $(SEEDS) --seconds $(SECONDS)
 
 .PHONY: sqlx
 sqlx: setup-demo ## Writes .sqlx anew after a statement or a migration has changed

@@ -16,12 +16,12 @@ pub struct Binary {
     log: PathBuf,
 }
 
-/// `target/debug/fullhouse`, beside this test's own file. `make test` builds it first.
+/// `target/debug/fullhouse`, beside this program's own file or one above (tests are in `deps`). `make test` builds it first.
 pub fn path() -> PathBuf {
-    let test = std::env::current_exe().expect("a test knows its own file");
-    let path = test.ancestors().nth(2).expect("target/debug/deps/<test>").join("fullhouse");
-    assert!(path.exists(), "{} is missing: `cargo build -p fullhouse` first", path.display());
-    path
+    let own = std::env::current_exe().expect("a program knows its own file");
+    let beside =
+        own.ancestors().skip(1).take(2).map(|directory| directory.join("fullhouse")).find(|path| path.exists());
+    beside.expect("the binary is missing: `cargo build -p fullhouse` first")
 }
 
 impl Binary {

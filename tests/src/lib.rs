@@ -4,6 +4,8 @@
 //! - Actors ([`Fan`](fan::Fan), [`Till`](till::Till)) speak only the wire, as anybody's client would.
 //! - The payment provider is the simulator of this project, which programs that others wrote check in turn
 //!   (`tests/peers`): `make test-peers` runs them alone.
+//! - `make soak` runs a seed after the other of an evening on which everything goes wrong ([`soak`]); `tests/soak.rs`
+//!   runs two. `tests/model` searches paying exhaustively.
 //! - A test ends with [`Database::finish`](database::Database::finish): nothing may be left over.
 
 pub mod run; // the run: its directory, its one PostgreSQL, and who cleans up
@@ -23,6 +25,7 @@ pub mod map; // an open map, following its frames
 pub mod smtp; // a mail server that keeps what it gets
 pub mod paper; // a document, as other programs see it
 pub mod provider; // the payment provider, simulated, and a fan who pays
+pub mod soak; // an evening on which everything goes wrong
 
 use std::{future::Future, time::Duration};
 

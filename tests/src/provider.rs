@@ -33,12 +33,17 @@ impl Drop for Provider {
 impl Provider {
     /// Answers at once, and does nothing wrong until it is told to.
     pub async fn start() -> Self {
+        Self::seeded(SimulatorConfig::default().seed).await
+    }
+
+    /// The same; everything random follows from the seed.
+    pub async fn seeded(seed: u64) -> Self {
         let bind = async || tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let (listener, control) = (bind().await, bind().await);
         let [url, control_url] =
             [&listener, &control].map(|l| format!("http://{}", l.local_addr().expect("its address")));
-        let settings =
-            SimulatorConfig { webhook_retry_ms: vec![50, 100, 200, 500, 1_000], ..SimulatorConfig::default() };
+        let webhook_retry_ms = vec![50, 100, 200, 500, 1_000];
+        let settings = SimulatorConfig { seed, webhook_retry_ms, ..SimulatorConfig::default() };
         let stop = CancellationToken::new();
         tokio::spawn(simulator::serve_with_control(listener, Some(control), settings.clone(), stop.clone()));
         Self {
@@ -262,6 +267,13 @@ impl Provider {
         let done = self.call(path, body.to_owned()).await;
         assert!(done.get("error").is_none(), "{path}: {done}");
         done
+    }
+
+    /// Somebody takes money for an order of ours without asking us.
+    pub async fn take_behind_our_backs(&self, order: &str, amount: i64) {
+        let create = format!("amount={amount}&currency=eur&payment_method={CARD}&confirm=true&metadata[order]={order}");
+        let intent = self.call("payment_intents", create).await;
+        assert_eq!(intent["status"], "succeeded");
     }
 
     pub async fn call(&self, path: &str, body: String) -> Value {

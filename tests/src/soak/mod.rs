@@ -1,0 +1,240 @@
+//! The soak: a seeded evening on which everything goes wrong at once, and then the books are checked.
+//!
+//! Several real hubs are killed and started again, buyers and tills come to whichever lives, and the
+//! provider loses, delays, repeats and refuses. Then the faults stop, time is moved on, and when nothing
+//! is left to be done [`books`] must find nothing. The seed decides what everybody wants and what goes
+//! wrong; not how threads take turns, so that a seed that failed fails often, not always.
+
+pub mod books; // what must be true of the money and the seats at the end
+mod faults; // what the provider does wrong
+mod people; // buyers and tills
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use chrono::TimeDelta;
+use rand::{Rng, SeedableRng, rngs::SmallRng, seq::IndexedRandom};
+use tokio::{task::JoinSet, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use self::books::Books;
+use crate::{
+    binary::Binary, clock::Clock, database::Database, fan, nats::Nats, provider::Provider, rows::Rows, till::Till,
+};
+
+const HUBS: usize = 3;
+const TILLS: usize = 4;
+/// Nothing may take longer than this to come to rest, with time moved on.
+const REST: Duration = Duration::from_secs(90);
+/// Short, so that holds run out all the time.
+const HOLD_TTL_S: i32 = 20;
+const PAY_MARGIN_S: &str = "3";
+
+#[derive(Debug, Clone, Copy)]
+pub struct Soak {
+    pub seed: u64,
+    /// How long things go wrong.
+    pub faults_for: Duration,
+    pub buyers: usize,
+}
+
+/// What happened, for whoever reads the log: a soak in which nothing happens proves nothing.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Figures {
+    pub kills: u32,
+    pub attempts: i64,
+    pub captured: i64,
+    pub declined: i64,
+    pub voided: i64,
+    pub refunded: i64,
+    pub capture_failed: i64,
+    pub webhooks: i64,
+    pub unknown_calls: i64,
+    pub rested_ms: u128,
+}
+
+/// A soak that came to rest, with everything still running.
+pub struct Rested {
+    pub database: Database,
+    pub provider: Provider,
+    pub figures: Figures,
+    pub broken: Vec<String>,
+    hubs: Vec<Binary>,
+    _nats: Nats,
+}
+
+impl Rested {
+    /// Ends it, and with it what must be true at the end of every test.
+    pub async fn finish(self) {
+        for hub in self.hubs {
+            hub.stop().await;
+        }
+        self.database.finish().await;
+    }
+}
+
+/// Where the living hubs are.
+pub(crate) type Doors = Arc<Mutex<Vec<String>>>;
+
+pub(crate) fn a_door(doors: &Doors, rng: &mut SmallRng) -> Option<String> {
+    doors.lock().expect("nobody panics with it").choose(rng).cloned()
+}
+
+impl Soak {
+    pub async fn run(self) -> Rested {
+        let database = Database::new().await;
+        let event = Rows { hold_ttl_s: HOLD_TTL_S, seat_limit: 50, ..Rows::new(20, 40) }.open(database.pool()).await;
+        let provider = Provider::seeded(self.seed).await;
+        let nats = Nats::start().await;
+        let mut rng = SmallRng::seed_from_u64(self.seed);
+        let mut hubs = Vec::new();
+        for _ in 0..HUBS {
+            hubs.push(self.hub(&database, &provider, &nats).await);
+        }
+        let doors: Doors = Arc::new(Mutex::new(hubs.iter().map(|h| h.url().to_owned()).collect()));
+        let stop = CancellationToken::new();
+        let mut people = JoinSet::new();
+        for (n, fan) in fan::many(&database, hubs[0].url(), self.buyers).await.into_iter().enumerate() {
+            let rng = SmallRng::seed_from_u64(self.seed ^ ((n as u64 + 1) << 20));
+            people.spawn(people::buy(fan, doors.clone(), provider.url().to_owned(), event, rng, stop.clone()));
+        }
+        for n in 0..TILLS {
+            let till = Till::enrol(&database, hubs[0].url(), &format!("Counter {n}")).await;
+            let rng = SmallRng::seed_from_u64(self.seed ^ ((n as u64 + 1) << 40));
+            people.spawn(people::sell(till, doors.clone(), event, rng, stop.clone()));
+        }
+        provider.webhooks_to(hubs[0].url()).await;
+        provider.rules(faults::rules(&mut rng, chrono::Utc::now().timestamp_millis(), self.faults_for)).await;
+
+        let mut figures = Figures::default();
+        let until = Instant::now() + self.faults_for;
+        while Instant::now() < until {
+            tokio::time::sleep(Duration::from_millis(rng.random_range(800..3_000))).await;
+            let n = rng.random_range(0..hubs.len());
+            doors.lock().expect("nobody panics with it").retain(|url| url != hubs[n].url());
+            hubs.swap_remove(n).kill().await;
+            figures.kills += 1;
+            let hub = self.hub(&database, &provider, &nats).await;
+            doors.lock().expect("nobody panics with it").push(hub.url().to_owned());
+            hubs.push(hub);
+            provider.webhooks_to(hubs.choose(&mut rng).expect("a hub").url()).await;
+            reopen_the_gate(&database).await; // as a person would who has looked
+        }
+        stop.cancel();
+        while let Some(ended) = people.join_next().await {
+            ended.expect("an actor came to grief");
+        }
+        provider.rules(serde_json::json!([])).await;
+        // From here on time is moved. Only a hub that has started already stands that.
+        let clock = Clock::install(database.pool()).await;
+        let began = Instant::now();
+        let mut broken = rest(&database, &clock).await;
+        figures.rested_ms = began.elapsed().as_millis();
+        let before = Books::read(&database, &provider).await;
+        broken.extend(before.broken(&database).await);
+        // The whole log of webhooks once more.
+        provider.replay().await;
+        until_delivered(&provider).await;
+        broken.extend(rest(&database, &clock).await);
+        let after = Books::read(&database, &provider).await;
+        broken.extend(before.differences(&after));
+        figures.read(&database).await;
+        Rested { database, provider, figures, broken, hubs, _nats: nats }
+    }
+
+    async fn hub(&self, database: &Database, provider: &Provider, nats: &Nats) -> Binary {
+        let mut config = database.config().await;
+        config.nats.url = nats.url();
+        provider.configure(&mut config);
+        let publishable = config.payment.publishable_key.clone();
+        let secrets: Vec<&str> = config.payment.webhook_secrets.iter().map(|s| s.reveal()).collect();
+        let secrets = secrets.join(",");
+        let more = [
+            ("FULLHOUSE__PAYMENT__PUBLISHABLE_KEY", publishable.as_str()),
+            ("FULLHOUSE__PAYMENT__WEBHOOK_SECRETS", secrets.as_str()),
+            ("FULLHOUSE__PAYMENT__LEASE_S", "2"),
+            ("FULLHOUSE__PAYMENT__PAY_MARGIN_S", PAY_MARGIN_S),
+            ("FULLHOUSE__PAYMENT__TIMEOUT_MS", "700"),
+            ("FULLHOUSE__PAYMENT__WORKER_TICK_MS", "50"),
+        ];
+        Binary::serve(&config, &more).await
+    }
+}
+
+async fn reopen_the_gate(database: &Database) {
+    sqlx::query("update checkout_gate set reopened_at = db_clock(), reopened_by = 'soak' where reopened_at is null")
+        .execute(database.pool())
+        .await
+        .expect("the test's database answers");
+}
+
+/// What is still to be done, by kind.
+async fn open_work(database: &Database) -> Vec<String> {
+    sqlx::query_scalar(
+        "select 'attempt ' || id || ' is ' || state || ', next at ' || coalesce(next_run_at::text, 'never') from attempt
+         where state not in ('declined', 'voided', 'captured', 'capture_failed', 'refunded', 'refund_failed')
+            or next_run_at is not null
+         union all
+         select 'refund ' || id || ' is ' || state from refund where state in ('pending', 'accepted')
+         union all
+         select 'webhook ' || event_id || ' is not done with' from webhook_event where done_at is null
+         union all
+         select 'order ' || id || ' is due' from \"order\" where state = 'payment_due'
+         union all
+         select 'hold ' || id || ' has not ended' from hold where state = 'live'",
+    )
+    .fetch_all(database.pool())
+    .await
+    .expect("the test's database answers")
+}
+
+/// Moves time on until nothing is left to be done. What is left after [`REST`] is stuck.
+async fn rest(database: &Database, clock: &Clock) -> Vec<String> {
+    let until = Instant::now() + REST;
+    let mut quiet = 0;
+    loop {
+        let open = open_work(database).await;
+        quiet = if open.is_empty() { quiet + 1 } else { 0 };
+        if quiet > 3 {
+            return Vec::new();
+        }
+        if Instant::now() > until {
+            return open.into_iter().take(10).map(|what| format!("stuck after {REST:?}: {what}")).collect();
+        }
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        // A lease that a dead hub left behind runs out by this too.
+        clock.advance(TimeDelta::seconds(20)).await;
+    }
+}
+
+/// Whatever the simulator has to deliver has arrived.
+async fn until_delivered(provider: &Provider) {
+    let mut before = usize::MAX;
+    loop {
+        let now = provider.requests("webhook").await.len();
+        if now == before {
+            return;
+        }
+        before = now;
+        tokio::time::sleep(Duration::from_millis(700)).await;
+    }
+}
+
+impl Figures {
+    async fn read(&mut self, database: &Database) {
+        let count = async |sql: &str| -> i64 {
+            sqlx::query_scalar(sql).fetch_one(database.pool()).await.expect("the test's database answers")
+        };
+        let state = async |state: &str| count(&format!("select count(*) from attempt where state = '{state}'")).await;
+        self.attempts = count("select count(*) from attempt").await;
+        self.captured = state("captured").await;
+        self.declined = state("declined").await;
+        self.voided = state("voided").await;
+        self.refunded = state("refunded").await;
+        self.capture_failed = state("capture_failed").await;
+        self.webhooks = count("select count(*) from webhook_event").await;
+        self.unknown_calls = count("select count(*) from provider_call where state in ('sent', 'unknown')").await;
+    }
+}

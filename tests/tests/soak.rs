@@ -1,0 +1,30 @@
+//! Some minutes of the soak with fixed seeds, and the proof that its books are read: wrong ones are found.
+
+use std::time::Duration;
+
+use fullhouse_tests::soak::{Soak, books::Books};
+
+async fn soak(seed: u64) {
+    eprintln!("soak: seed {seed}; again: make soak SEEDS={seed}..{seed}");
+    let rested = Soak { seed, faults_for: Duration::from_secs(25), buyers: 150 }.run().await;
+    eprintln!("soak: seed {seed}: {:?}", rested.figures);
+    assert!(rested.broken.is_empty(), "seed {seed}: {:#?}", rested.broken);
+    let figures = rested.figures;
+    assert!(figures.kills >= 3 && figures.captured >= 10 && figures.unknown_calls >= 5, "little happened: {figures:?}");
+
+    // The control: money that is taken behind our backs, for an order that has paid already, is found.
+    let books = Books::read(&rested.database, &rested.provider).await;
+    let (order, amount) = books.a_paid_order().expect("somebody bought something");
+    rested.provider.take_behind_our_backs(&order, amount).await;
+    let found = Books::read(&rested.database, &rested.provider).await.broken(&rested.database).await;
+    assert!(found.iter().any(|what| what.contains("the provider keeps")), "{found:?}");
+    assert!(found.iter().any(|what| what.contains(&order)), "{found:?}");
+    rested.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn everything_goes_wrong_at_once_and_the_books_are_right() {
+    for seed in [1, 3] {
+        soak(seed).await;
+    }
+}
