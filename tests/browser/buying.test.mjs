@@ -133,6 +133,10 @@ test('a cancelled order says why, also when it is opened again, and a ticket whe
     await page.getByTestId('ticket-when').first().textContent(),
     /\d{4}.*Kitahara Circuit/,
   );
+  assert.match(
+    await page.getByTestId('ticket-is-for').first().textContent(),
+    /Adult · [A-Z0-9]{8}/,
+  );
 });
 
 test('an own hold never stands in the way: reload, Back, a second tab', async () => {

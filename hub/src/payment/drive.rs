@@ -256,6 +256,7 @@ impl One<'_> {
         let tries_left = record::calls(self.pool, row.id, Op::Cancel).await? < TIDY_CALLS_MAX;
         let cancel = self.compose(Op::Cancel).await?;
         let mut tx = self.pool.begin().await?;
+        transition::lock_order(&mut tx, row).await?;
         if !transition::lock(&mut tx, row).await? {
             return Ok(Flow::Stop);
         }

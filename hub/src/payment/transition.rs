@@ -69,8 +69,8 @@ pub async fn settle(
         Some(to) if touches_hold(to) => db::event_tx(pool, row.event_id).await?,
         _ => pool.begin().await?,
     };
-    if to.is_some_and(touches_order) {
-        sqlx::query!(r#"select id from "order" where id = $1 for update"#, row.order_id).fetch_one(&mut *tx).await?;
+    if to.is_some_and(touches_order) || row.refund.is_some() {
+        lock_order(&mut tx, row).await?;
     }
     let fresh = lock(&mut tx, row).await?;
     if let Some(written) = &written {
@@ -96,6 +96,13 @@ pub async fn settle(
     };
     tx.commit().await?;
     Ok(flow)
+}
+
+/// Before the attempt, wherever that may be written twice in one transaction (a refund counts itself there): the
+/// second time PostgreSQL looks at what it refers to, and would wait for the order with the attempt in hand.
+pub async fn lock_order(tx: &mut Tx, row: &Row) -> sqlx::Result<()> {
+    sqlx::query!(r#"select id from "order" where id = $1 for update"#, row.order_id).fetch_one(&mut **tx).await?;
+    Ok(())
 }
 
 /// Locks the attempt. False: it is no longer the one that was read.
