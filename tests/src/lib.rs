@@ -34,18 +34,25 @@ pub const HUNG: Duration = Duration::from_secs(10);
 
 /// Waits until `probe` gives a value, or fails the test after [`HUNG`].
 #[track_caller]
-pub fn eventually<T, F: Future<Output = Option<T>>>(
+pub fn eventually<T, F: Future<Output = Option<T>>>(what: &str, probe: impl FnMut() -> F) -> impl Future<Output = T> {
+    eventually_within(HUNG, what, probe)
+}
+
+/// Waits for what takes long by its nature: whole programs that start and end beside others.
+#[track_caller]
+pub fn eventually_within<T, F: Future<Output = Option<T>>>(
+    bound: Duration,
     what: &str,
     mut probe: impl FnMut() -> F,
 ) -> impl Future<Output = T> {
     let caller = std::panic::Location::caller();
     async move {
-        let until = tokio::time::Instant::now() + HUNG;
+        let until = tokio::time::Instant::now() + bound;
         loop {
             if let Some(value) = probe().await {
                 return value;
             }
-            assert!(tokio::time::Instant::now() < until, "{caller}: still not so after {HUNG:?}: {what}");
+            assert!(tokio::time::Instant::now() < until, "{caller}: still not so after {bound:?}: {what}");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }

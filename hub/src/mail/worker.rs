@@ -71,14 +71,15 @@ pub async fn run(
             Err(error) => tracing::warn!(%error, "no mail could be leased"),
         }
         tokio::select! {
+            biased; // a round that took longer than a tick must not outvote the end, nor what comes seldom
             () = stop.cancelled() => break,
-            _ = tick.tick() => {}
-            Some(_) = sending.join_next() => {} // a slot is free
             _ = count.tick() => {
                 if let Err(error) = measure(&office).await {
                     tracing::warn!(%error, "the mail queue could not be counted");
                 }
             }
+            Some(_) = sending.join_next() => {} // a slot is free
+            _ = tick.tick() => {}
         }
     }
     while sending.join_next().await.is_some() {}

@@ -38,6 +38,9 @@ pub async fn run(payments: Payments, pool: PgPool, stop: CancellationToken) {
             Ok(orphans) => see_to(&payments, &client, &pool, orphans).await,
             Err(error) => tracing::warn!(%error, "webhooks could not be applied"),
         }
+        if stop.is_cancelled() {
+            break; // what is leased now would only be waited for
+        }
         match lease(&pool, slots - driving.len(), payments.lease()).await {
             Ok(leased) => {
                 for id in leased {
@@ -47,15 +50,16 @@ pub async fn run(payments: Payments, pool: PgPool, stop: CancellationToken) {
             Err(error) => tracing::warn!(%error, "no attempts could be leased"),
         }
         tokio::select! {
+            biased; // a round that took longer than a tick must not outvote the end, nor what comes seldom
             () = stop.cancelled() => break,
-            () = &mut news => {}
-            _ = tick.tick() => {}
-            Some(_) = driving.join_next() => {} // a slot is free, and its attempt may have left work
             _ = due.tick() => {
                 if let Err(error) = due::release(&pool).await {
                     tracing::warn!(%error, "orders that were not paid could not be released");
                 }
             }
+            Some(_) = driving.join_next() => {} // a slot is free, and its attempt may have left work
+            () = &mut news => {}
+            _ = tick.tick() => {}
         }
     }
     while driving.join_next().await.is_some() {}
