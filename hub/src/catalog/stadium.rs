@@ -47,7 +47,7 @@ const CATEGORIES: [(&str, &str); 9] = [
     ("Club", "#0c8599"),
     ("Box", "#7048e8"),
     ("Upper", "#1c7ed6"),
-    ("Upper Value", "#5c7cfa"),
+    ("Upper Value", "#8b5e3c"),
     ("Platform", "#099268"),
 ];
 
