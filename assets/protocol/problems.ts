@@ -12,6 +12,7 @@ export interface Problem {
   offers?: number[][];
   /** account_invalid */
   field?: string;
+  fields?: string[];
   /** seat_unknown, seats_repeated */
   seats?: number[];
   /** limit_reached, seats_too_many */

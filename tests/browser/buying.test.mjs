@@ -49,6 +49,10 @@ test('who is not signed in is asked when it matters, and loses nothing by it', a
   await openEvent(page, house, EVENT);
   await page.getByTestId('best-button').click();
   await page.getByTestId('switch-signin').click();
+  await page.getByTestId('email').fill('nora at example');
+  await page.getByTestId('submit-signin').click();
+  for (const field of ['name', 'email', 'password'])
+    await page.getByTestId(`${field}-fault`).waitFor(); // all at once, not one after the other
   await page.getByTestId('name').fill('Nora New');
   await page.getByTestId('email').fill(`nora${process.pid}@example.com`);
   await page.getByTestId('password').fill('a long enough password');

@@ -41,6 +41,13 @@ const ACCOUNT_FIELDS: Record<string, Key> = {
   password: 'problem.account_password',
 };
 
+/** What to say beside a field of the form; nothing if it has none. */
+export function aboutField(field: string, fresh: boolean): string | undefined {
+  if (field === 'password' && !fresh) return t('signin.password_missing');
+  const key = ACCOUNT_FIELDS[field];
+  return key && t(key);
+}
+
 export function explain(error: unknown): string {
   if (error instanceof ProblemError) return explainProblem(error.problem);
   if (error instanceof UnknownOutcome) return t('problem.unknown_outcome');
