@@ -31,6 +31,7 @@ const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000
 
 /// What a list is narrowed by.
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ListQuery {
     /// Words of the name, venue, city, performers or tags; accents and case do not matter
@@ -80,6 +81,7 @@ fn day(name: &str, text: Option<String>) -> Result<Option<NaiveDate>, Problem> {
 }
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct PageQuery {
     /// `none`: without the seats, for who draws the map from the geometry and the snapshot

@@ -5,7 +5,7 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{
-    extract::{Query, Request, State},
+    extract::{FromRef, Query, Request, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -25,7 +25,11 @@ use super::{
     extract::{PathId, takes_gzip},
     problem::{Code, Problem},
 };
-use crate::push::{Rooms, resource::Resource, room::Room, shard::Arrival};
+use crate::{
+    catalog::cache::EventCache,
+    push::{Rooms, resource::Resource, room::Room, shard::Arrival},
+    serve::Hub,
+};
 
 /// A cache may answer with it for so long; frames make up for what is missing.
 const FRESH: HeaderValue = HeaderValue::from_static("public, max-age=1");
@@ -37,18 +41,18 @@ const UPGRADE_TIMEOUT: Duration = Duration::from_secs(10);
     get,
     path = "/api/events/{id}/snapshot",
     tag = "events",
-    params(("id" = i64, Path, description = "Event")),
+    params(("id" = String, Path, description = "Number or slug")),
     responses(
         (status = 200, content_type = "application/octet-stream", description = "A snapshot frame, 2 bits a seat"),
         (status = 304, description = "It is what `If-None-Match` names"),
     )
 )]
 pub async fn snapshot(
-    State(rooms): State<Rooms>,
-    PathId(event_id): PathId<i64>,
+    State(hub): State<Hub>,
+    PathId(event): PathId<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    Ok(answer(&room(&rooms, event_id).await?.snapshot(), &headers))
+    Ok(answer(&room(&hub, &event).await?.ok_or(Code::EventUnknown)?.snapshot(), &headers))
 }
 
 /// The frames of the last half minute: one address for everybody who polls.
@@ -56,22 +60,24 @@ pub async fn snapshot(
     get,
     path = "/api/events/{id}/frames",
     tag = "events",
-    params(("id" = i64, Path, description = "Event")),
+    params(("id" = String, Path, description = "Number or slug")),
     responses(
         (status = 200, content_type = "application/octet-stream", description = "A resync that names the head, then frames, oldest first; each after its length"),
         (status = 304, description = "There is nothing after what `If-None-Match` names"),
     )
 )]
 pub async fn frames(
-    State(rooms): State<Rooms>,
-    PathId(event_id): PathId<i64>,
+    State(hub): State<Hub>,
+    PathId(event): PathId<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    Ok(answer(&room(&rooms, event_id).await?.recent(), &headers))
+    Ok(answer(&room(&hub, &event).await?.ok_or(Code::EventUnknown)?.recent(), &headers))
 }
 
-async fn room(rooms: &Rooms, event_id: i64) -> Result<Arc<Room>, Problem> {
-    rooms.get(event_id).await?.ok_or_else(|| Code::EventUnknown.into())
+/// The room of an event by its number or slug.
+async fn room(hub: &Hub, event: &str) -> Result<Option<Arc<Room>>, Problem> {
+    let Some(event_id) = EventCache::from_ref(hub).find(&hub.pool, event).await? else { return Ok(None) };
+    Ok(Rooms::from_ref(hub).get(event_id).await?)
 }
 
 fn answer(resource: &Resource, asked: &HeaderMap) -> Response {
@@ -97,6 +103,7 @@ fn answer(resource: &Resource, asked: &HeaderMap) -> Response {
 
 /// Where a client left off. Both or neither.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Cursor {
     epoch: Option<u64>,
     frame: Option<u64>,
@@ -108,7 +115,7 @@ struct Cursor {
     path = "/api/events/{id}/live",
     tag = "events",
     params(
-        ("id" = i64, Path, description = "Event"),
+        ("id" = String, Path, description = "Number or slug"),
         ("epoch" = Option<u64>, Query, description = "Of the last frame that the client has"),
         ("frame" = Option<u64>, Query, description = "Its number"),
     ),
@@ -118,8 +125,9 @@ struct Cursor {
     ),
 )]
 pub async fn live(
+    State(hub): State<Hub>,
     State(rooms): State<Rooms>,
-    PathId(event_id): PathId<i64>,
+    PathId(event): PathId<String>,
     mut request: Request,
 ) -> Result<Response, Problem> {
     let not_a_socket = || Problem::new(Code::BadRequest).detail("This address takes a WebSocket, version 13.");
@@ -132,7 +140,7 @@ pub async fn live(
         Ok(Query(Cursor { epoch: None, frame: None })) => Ok(None),
         _ => Err((close::BAD_REQUEST, Code::BadRequest)),
     };
-    let outcome = match (cursor, rooms.get(event_id).await?) {
+    let outcome = match (cursor, room(&hub, &event).await?) {
         (Err(refused), _) => Err(refused),
         (_, None) => Err((close::EVENT_UNKNOWN, Code::EventUnknown)),
         (Ok(cursor), Some(room)) => match rooms.place() {

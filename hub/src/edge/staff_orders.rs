@@ -37,6 +37,7 @@ const SEATS_MAX: usize = 50;
 const CASH_MINOR_MAX: i64 = 999_999_999;
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct Search {
     /// An order's code, a ticket's code, a name, an address, or a seat ("Stalls 3 12").

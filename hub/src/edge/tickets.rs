@@ -98,6 +98,7 @@ pub async fn keys(State(pool): State<PgPool>) -> Result<Response, Problem> {
 }
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct DeadQuery {
     /// What the last answer said; all of them without it

@@ -406,6 +406,7 @@ async fn the_list_tells_the_truth_and_is_narrowed() {
     assert_eq!(slugs("/api/events?venue=elsewhere".into()).await, [""; 0]);
     assert_eq!(slugs(format!("/api/events?from={}&to={}", day(0), day(40))).await, ["an-evening"]);
     assert_eq!(fan.get("/api/events?from=tomorrow").await.code(), "bad_request");
+    assert_eq!(fan.get("/api/events?form=2027-03-01").await.code(), "bad_request", "a misspelt field is not ignored");
 
     let one = fan.get("/api/events/an-evening").await.ok();
     let state = |of: &str| one["event"][of].clone();
