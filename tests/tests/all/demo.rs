@@ -92,12 +92,17 @@ async fn the_demo_opens_closes_and_opens_again_on_the_same_data() {
 
     demo.child.signal(Signal::SIGKILL);
     demo.child.stop().await;
-    eventually_within(OPENED_OR_CLOSED, "a killed demo leaves nothing", || async { (running(&data) == 0).then_some(()) }).await;
+    eventually_within(OPENED_OR_CLOSED, "a killed demo leaves nothing", || async {
+        (running(&data) == 0).then_some(())
+    })
+    .await;
     let demo = Demo::start(&data, &[]);
     demo.url().await;
     let server = std::fs::read_to_string(data.join("postgres/postmaster.pid")).unwrap();
     kill(Pid::from_raw(server.lines().next().unwrap().parse().unwrap()), Signal::SIGKILL).unwrap();
-    let status = eventually_within(OPENED_OR_CLOSED, "a demo without its PostgreSQL ends", || async { demo.child.ended() }).await;
+    let status =
+        eventually_within(OPENED_OR_CLOSED, "a demo without its PostgreSQL ends", || async { demo.child.ended() })
+            .await;
     assert_eq!(status.code(), Some(1));
     assert!(demo.said().contains("the demo's PostgreSQL ended by itself"), "{}", demo.said());
 }
