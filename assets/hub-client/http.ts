@@ -100,7 +100,7 @@ export class Hub {
   pay = (order: Order, paymentMethod: string) =>
     this.once<{ attempt: Attempt }>(`pay.${order.id}`, `/api/orders/${order.id}/pay`, {
       payment_method: paymentMethod,
-      amount_minor: order.total_minor,
+      amount_minor: order.total_minor - (order.credit_minor ?? 0),
       currency: order.currency,
     });
   resume = (order: string) =>

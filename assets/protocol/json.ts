@@ -180,6 +180,13 @@ export interface Attempt {
   /** How it ended: `declined`, `hold_ended`, `cancelled`, … */
   outcome?: string | null;
   seats_until: string | null;
+  /** Money that came although nothing was sold for it: it goes back, whatever else is said here. */
+  refund?: AttemptRefund | null;
+}
+
+export interface AttemptRefund {
+  amount_minor: number;
+  state: 'on_its_way' | 'arrived' | 'failed';
 }
 
 export type CancelReason =
@@ -198,6 +205,10 @@ export interface Order {
   state: 'open' | 'confirmed' | 'payment_due' | 'cancelled';
   currency: string;
   total_minor: number;
+  /** Paid already, with the order that this one's seats were exchanged for. */
+  credit_minor?: number;
+  /** The order that all of this one's seats were exchanged for. */
+  exchanged_for?: string | null;
   lines: OrderLine[];
   held_until: string | null;
   pay_until: string | null;

@@ -10,6 +10,8 @@ import { createInterface } from 'node:readline';
 import { chromium } from 'playwright-core';
 
 const BINARY = join(process.env.CARGO_TARGET_DIR ?? 'target', 'debug', 'fullhouse');
+/** The key by which a test speaks to the provider itself, as somebody on its own pages would. */
+export const PROVIDER_KEY = 'sk_test_browser';
 const STARTS_WITHIN_MS = 120_000; // the first start makes a cluster and imports 62,000 seats
 
 /** "Within a second" in a test means this before it counts as hung. */
@@ -19,10 +21,12 @@ export class House {
   #data;
   #child;
   #said = [];
+  #env;
 
-  /** Opens a house whose holds last so long. */
-  static async open({ holdTtlS = 480, crowd = 0 } = {}) {
+  /** Opens a house whose holds last so long; `env` are settings of its hub. */
+  static async open({ holdTtlS = 480, crowd = 0, env = {} } = {}) {
     const house = new House();
+    house.#env = { FULLHOUSE__PAYMENT__SECRET_KEY: PROVIDER_KEY, ...env };
     house.#data = await mkdtemp(join(tmpdir(), 'fullhouse-browser-'));
     await chmod(house.#data, 0o755); // PostgreSQL's own user passes through
     await house.start({ holdTtlS, crowd });
@@ -33,7 +37,10 @@ export class House {
   async start({ holdTtlS = 480, crowd = 0 } = {}) {
     const args = ['demo', '--listen', '127.0.0.1:0', '--data', this.#data];
     args.push('--hold-ttl-s', String(holdTtlS), '--crowd', String(crowd));
-    this.#child = spawn(BINARY, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+    this.#child = spawn(BINARY, args, {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, ...this.#env },
+    });
     const ended = once(this.#child, 'exit');
     createInterface(this.#child.stderr).on('line', (line) => this.#said.push(line));
     const lines = createInterface(this.#child.stdout);
@@ -75,6 +82,44 @@ export class House {
     } finally {
       await rm(this.#data, { recursive: true, force: true });
     }
+  }
+
+  /** What goes wrong at the payment provider from now on; its answers come at once. */
+  async rules(rules) {
+    const atOnce = { match: {}, effect: { latency: { kind: 'fixed', ms: 50 } } };
+    await this.#control('rules', [...rules, atOnce]);
+  }
+
+  /** Every webhook once more: what the hub could not ask about before it asks now. */
+  async replay() {
+    await this.#control('replay', {});
+  }
+
+  /** The provider's truth about money. */
+  async ledger() {
+    return (await fetch(`${await this.#providerUrl()}/_sim/ledger`)).json();
+  }
+
+  /** Somebody does something on the provider's own pages. */
+  async provider(path) {
+    const response = await fetch(`${await this.#providerUrl()}/v1/${path}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${PROVIDER_KEY}` },
+    });
+    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+  }
+
+  async #control(what, body) {
+    const response = await fetch(`${await this.#providerUrl()}/_sim/${what}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    if (!response.ok) throw new Error(`${what}: ${response.status} ${await response.text()}`);
+  }
+
+  async #providerUrl() {
+    return new URL((await this.api('/api/payment/config')).form_url).origin;
   }
 
   /** JSON from the public API, as anybody gets it. */

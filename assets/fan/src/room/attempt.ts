@@ -7,6 +7,8 @@ export type PayStage =
   | 'working'
   | 'challenge'
   | 'asking_bank'
+  | 'late'
+  | 'given_back'
   | 'declined'
   | 'not_charged'
   | 'time_over'
@@ -22,17 +24,27 @@ export function isMoving(order: Order): boolean {
   return order.state === 'open' && (asked || phase === 'paid');
 }
 
+/** The bank has not said anything yet, and these seats can't be sold to this buyer any more. */
+function isLate(order: Order, now: number): boolean {
+  const attempt = order.attempt;
+  if (attempt?.outcome === 'hold_ended') return true;
+  const until = attempt?.seats_until ?? order.held_until;
+  return until !== null && now >= Date.parse(until);
+}
+
 export function payStage(order: Order, now: number): PayStage {
   // A payment that is due again has its own, later deadline; the hold's times no longer count.
   const until = order.state === 'open' ? order.pay_until : null;
   const over = until !== null && now >= Date.parse(until);
+  // Whatever else is true: the bank has paid, and the money goes back.
+  if (order.attempt?.refund) return 'given_back';
   switch (order.attempt?.phase) {
     case 'working':
-      return 'working';
+      return isLate(order, now) ? 'late' : 'working';
     case 'action_required':
       return order.attempt.action_url ? 'challenge' : 'working';
     case 'asking_bank':
-      return 'asking_bank';
+      return isLate(order, now) ? 'late' : 'asking_bank';
     case 'paid':
       return order.state === 'payment_due' ? 'card' : 'paid';
     case 'not_charged':
