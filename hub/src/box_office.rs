@@ -141,7 +141,7 @@ async fn already_sold(
     let same = match tendered {
         Tendered::Cash { received_minor } => row.kind == "cash" && row.received_minor == Some(*received_minor),
         Tendered::Comp { reason } => row.kind == "comp" && row.reason.as_ref() == Some(reason),
-        Tendered::Card { .. } => false,
+        Tendered::Card { .. } | Tendered::Exchanged => false,
     };
     if !same {
         return Err(SaleError::SoldOtherwise); // the money in the drawer would not be what the books say
@@ -158,6 +158,27 @@ pub enum CardSaleError {
     Open(#[from] OpenError),
     #[error(transparent)]
     Database(#[from] sqlx::Error),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ReaderError {
+    #[error("the reader stands at another terminal, or at none")]
+    NotYours,
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+}
+
+/// A reader is used by the terminal that it was enrolled at, and by no other: a kiosk's customer must not be
+/// able to have somebody else's card held to somebody else's reader.
+pub async fn own_reader(pool: &PgPool, terminal_id: Uuid, reader_id: &str) -> Result<(), ReaderError> {
+    let own = sqlx::query_scalar!(
+        r#"select exists(select from reader where id = $1 and terminal_id = $2) as "own!""#,
+        reader_id,
+        terminal_id
+    )
+    .fetch_one(pool)
+    .await?;
+    if own { Ok(()) } else { Err(ReaderError::NotYours) }
 }
 
 /// Prices a hold and has it paid by a card that the customer holds to a reader. The order is followed from
@@ -183,20 +204,36 @@ pub async fn sell_by_card(
         Some(order_id) => order_id,
         None => checkout::price(pool.clone(), basket).await?,
     };
-    let order =
-        sqlx::query!(r#"select total_minor, currency from "order" where id = $1"#, order_id).fetch_one(pool).await?;
+    collect_at(pool, payments, order_id, reader_id, key).await?;
+    Ok(order_id)
+}
+
+/// Has an order paid by a card that is held to a reader. The same key is the same payment.
+pub async fn collect_at(
+    pool: &PgPool,
+    payments: &Payments,
+    order_id: Uuid,
+    reader_id: String,
+    key: String,
+) -> Result<(), OpenError> {
+    let order = sqlx::query!(
+        r#"select buyer_id, total_minor - credit_minor as "due_minor!", currency from "order" where id = $1"#,
+        order_id
+    )
+    .fetch_one(pool)
+    .await?;
     let pay = Pay {
         order_id,
-        buyer_id,
+        buyer_id: order.buyer_id,
         key,
         payment_method: CARD_PRESENT.to_owned(),
         reader_id: Some(reader_id),
-        amount_minor: order.total_minor,
+        amount_minor: order.due_minor,
         currency: order.currency,
     };
     attempt::open(pool, pay, payments.margin()).await?;
     payments.wake();
-    Ok(order_id)
+    Ok(())
 }
 
 /// The buyer of an order that was made at this terminal.
@@ -231,8 +268,21 @@ pub async fn stop_card(
 pub enum Block {
     /// Out of the sale: house seats, a broken chair, a camera.
     Block,
-    /// Back on sale.
+    /// Back on sale; not what was given up for good.
     Unblock,
+    /// What was given up for good (a refund said that its seat is dead) is on sale after all.
+    Revive,
+}
+
+impl Block {
+    /// As the trail of a seat says it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Block => "block",
+            Self::Unblock => "unblock",
+            Self::Revive => "revive",
+        }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -244,6 +294,12 @@ pub enum BlockError {
     /// Held or sold, or retired from the plan: nothing was changed.
     #[error("seats {0:?} are in use")]
     SeatsInUse(Vec<SeatNo>),
+    /// Somebody gave them up for good: only [`Block::Revive`] puts them on sale.
+    #[error("seats {0:?} are dead")]
+    SeatsDead(Vec<SeatNo>),
+    /// Only what is dead is revived.
+    #[error("seats {0:?} are not dead")]
+    SeatsNotDead(Vec<SeatNo>),
     #[error(transparent)]
     Database(#[from] sqlx::Error),
 }
@@ -282,7 +338,9 @@ async fn block_in(
 ) -> Result<(), BlockError> {
     let now = clock::now(tx).await?;
     let rows = sqlx::query!(
-        r#"select s.seat_no, s.status, s.version, s.held_until, p.retired
+        r#"select s.seat_no, s.status, s.version, s.held_until, p.retired,
+                  coalesce((select n.verb = 'kill' from seat_note n where n.event_id = s.event_id and n.seat_no = s.seat_no
+                            order by n.id desc limit 1), false) and s.status = 3 as "dead!"
            from event_seat s join event e on e.id = s.event_id
            join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = s.seat_no
            where s.event_id = $1 and s.seat_no = any($2)"#,
@@ -298,8 +356,14 @@ async fn block_in(
     }
     let (from, to) = match verb {
         Block::Block => (Status::Available, Status::Blocked),
-        Block::Unblock => (Status::Blocked, Status::Available),
+        Block::Unblock | Block::Revive => (Status::Blocked, Status::Available),
     };
+    let named = |dead: bool| rows.iter().filter(|r| r.dead == dead).map(|r| r.seat_no).collect::<Vec<SeatNo>>();
+    match verb {
+        Block::Unblock if !named(true).is_empty() => return Err(BlockError::SeatsDead(named(true))),
+        Block::Revive if !named(false).is_empty() => return Err(BlockError::SeatsNotDead(named(false))),
+        _ => {}
+    }
     let (mut in_use, mut change) = (Vec::new(), Vec::new());
     for row in rows {
         let over = row.status == 1 && row.held_until.is_some_and(|until| until <= now);
@@ -325,7 +389,7 @@ async fn block_in(
          select $1, s, $3, $4, $5, $6 from unnest($2::int[]) as s",
         event_id,
         &seat_nos,
-        if verb == Block::Block { "block" } else { "unblock" },
+        verb.name(),
         reason,
         actor,
         now

@@ -153,7 +153,19 @@ enum Terminal {
         /// What it may do.
         #[arg(long)]
         role: TerminalRole,
+        /// The provider's id of the card reader that stands at it (`tmr_…`); several if given several times.
+        #[arg(long = "reader", value_name = "READER")]
+        readers: Vec<String>,
     },
+    /// Place a card reader at a terminal, wherever it stood before. No other terminal may have a card held to it.
+    Reader {
+        /// The name that the terminal was enrolled by.
+        name: String,
+        /// The provider's id of the reader (`tmr_…`).
+        reader: String,
+    },
+    /// All terminals, with their roles and readers.
+    List,
     /// Refuse a terminal's token from now on.
     Revoke {
         /// The name that it was enrolled by.
@@ -221,7 +233,13 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Refund(args) => money::refund(&open(&config).await?, args).await,
         Command::Plan(PlanCommand::GenerateStadium(args)) => report(catalog::commands::generate_stadium(&args)),
         Command::SimulatePayments(args) => simulator::run(args).await,
-        Command::Terminal(Terminal::Add { name, role }) => add_terminal(&config, &name, role).await,
+        Command::Terminal(Terminal::Add { name, role, readers }) => add_terminal(&config, &name, role, &readers).await,
+        Command::Terminal(Terminal::Reader { name, reader }) => {
+            auth::place_reader(&open(&config).await?, &name, &reader).await?;
+            println!("{reader} stands at {name} from now on");
+            Ok(())
+        }
+        Command::Terminal(Terminal::List) => report(commands::terminals(&open(&config).await?).await?),
         Command::Terminal(Terminal::Revoke { name }) => {
             let pool = open(&config).await?;
             anyhow::ensure!(auth::revoke(&pool, &name).await?, "there is no terminal called {name} with a valid token");
@@ -328,13 +346,16 @@ impl Stop {
     }
 }
 
-async fn add_terminal(config: &Config, name: &str, role: TerminalRole) -> anyhow::Result<()> {
+async fn add_terminal(config: &Config, name: &str, role: TerminalRole, readers: &[String]) -> anyhow::Result<()> {
     let pool = open(config).await?;
     let role = match role {
         TerminalRole::Counter => "counter",
         TerminalRole::Kiosk => "kiosk",
     };
     let (_, token) = auth::enrol(&pool, name, role).await?;
+    for reader in readers {
+        auth::place_reader(&pool, name, reader).await?;
+    }
     eprintln!("{name} is enrolled. This is its token; it is kept nowhere and can't be shown again:");
     println!("{}", token.reveal());
     Ok(())

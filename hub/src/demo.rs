@@ -179,7 +179,7 @@ impl Provider {
         let settings = SimulatorConfig {
             webhook_url: Some(format!("http://{hub}/api/webhooks/payments")),
             webhook_secrets: vec![Secret::new(random_secret("whsec_"))],
-            secret_key: Secret::new(random_secret("sk_test_")),
+            secret_key: given_or_random(&config.payment.secret_key),
             latency: Latency::Lognormal { p50_ms: 200, p99_ms: 1_500 },
             seed: rand::random(), // the numbers of its objects must not come again at the next start
             state_file: Some(data.join("provider.json")),
@@ -210,6 +210,11 @@ async fn remembered_port(file: &Path) -> anyhow::Result<tokio::net::TcpListener>
     };
     fs::write(file, listener.local_addr()?.port().to_string())?;
     Ok(listener)
+}
+
+/// A key that was set is whoever's who set it: they want to speak to the provider themselves.
+fn given_or_random(key: &Secret) -> Secret {
+    if key.reveal().is_empty() { Secret::new(random_secret("sk_test_")) } else { key.clone() }
 }
 
 /// Whoever else is on this machine can reach the ports, so the keys are nobody's to guess.

@@ -53,6 +53,12 @@ pub struct Order {
     pub state: OrderState,
     pub currency: String,
     pub total_minor: i64,
+    /// Paid already, with the order that this one's seats were exchanged for: only the rest is paid.
+    #[serde(default)]
+    pub credit_minor: i64,
+    /// The order that all of this one's seats were exchanged for.
+    #[serde(default)]
+    pub exchanged_for: Option<Uuid>,
     pub lines: Vec<OrderLine>,
     /// When the seats go back, while the order is not paid.
     pub held_until: Option<DateTime<Utc>>,
@@ -130,6 +136,36 @@ pub struct Attempt {
     /// `declined`, `hold_ended`, `cancelled`, `wrong_amount`, `refused`, `capture_failed`, `refunding`, `refunded`.
     pub outcome: Option<String>,
     pub seats_until: DateTime<Utc>,
+    /// Money that came although nothing was sold for it: it goes back, whatever else is said here.
+    #[serde(default)]
+    pub refund: Option<AttemptRefund>,
+    /// The card that paid, once it has.
+    #[serde(default)]
+    pub card: Option<CardShown>,
+}
+
+/// All that is known of a card.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CardShown {
+    /// As the provider writes it: `visa`, `mastercard`, …
+    pub brand: String,
+    pub last4: String,
+}
+
+/// Money that came too late, on its way back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AttemptRefund {
+    pub amount_minor: i64,
+    pub state: AttemptRefundState,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AttemptRefundState {
+    OnItsWay,
+    Arrived,
+    /// The provider refused it: somebody of the house sees to it.
+    Failed,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]

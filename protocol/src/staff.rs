@@ -58,7 +58,8 @@ pub struct NoteRequest {
     pub text: String,
 }
 
-/// `POST /api/staff/orders/{id}/exchange`, with an `Idempotency-Key`: seats of the order for free ones of its event.
+/// `POST /api/staff/orders/{id}/exchange`, with an `Idempotency-Key`: seats of the order for free ones, of its event or
+/// another. For another event, or paid up by card, the new seats are an order of their own, which the answer shows.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExchangeRequest {
@@ -66,6 +67,19 @@ pub struct ExchangeRequest {
     /// Cash handed over, if the new seats cost more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received_minor: Option<i64>,
+    /// The event of the new seats, if it is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_id: Option<i64>,
+    /// What the new seats cost more is paid by card: by the buyer on the order's page, or at `reader`. Until it is, the
+    /// old seats stay theirs; if it never is, nothing has changed.
+    #[serde(default)]
+    pub by_card: bool,
+    /// The card reader of this terminal; the customer holds the card to it now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reader: Option<String>,
+    /// How long the new seats wait to be paid by card; as long as a hold of their event, if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pay_within_s: Option<u32>,
     pub reason: String,
 }
 

@@ -24,6 +24,7 @@ pub mod till; // a terminal's requests
 pub mod map; // an open map, following its frames
 pub mod smtp; // a mail server that keeps what it gets
 pub mod paper; // a document, as other programs see it
+pub mod scene; // where a test about money begins
 pub mod provider; // the payment provider, simulated, and a fan who pays
 pub mod soak; // an evening on which everything goes wrong
 

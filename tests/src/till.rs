@@ -23,6 +23,11 @@ impl Till {
         Self::with_token(hub_url, token.reveal())
     }
 
+    /// A card reader stands at this terminal from now on.
+    pub async fn place_reader(database: &Database, terminal: &str, reader: &str) {
+        auth::place_reader(database.pool(), terminal, reader).await.expect("a terminal");
+    }
+
     /// Whoever has the token is the terminal.
     pub fn with_token(hub_url: &str, token: &str) -> Self {
         Self { base: hub_url.to_owned(), token: token.to_owned(), http: reqwest::Client::new() }

@@ -64,6 +64,55 @@ pub async fn revoke(pool: &PgPool, name: &str) -> sqlx::Result<bool> {
     Ok(written.rows_affected() == 1)
 }
 
+#[derive(Debug, thiserror::Error)]
+pub enum ReaderError {
+    #[error("there is no terminal called {0}")]
+    TerminalUnknown(String),
+    #[error("{0:?} is no reader's id: letters, digits and underscores, 64 at most")]
+    NotAnId(String),
+    #[error("writing the reader")]
+    Database(#[source] sqlx::Error),
+}
+
+/// The reader stands at this terminal from now on, wherever it stood before.
+pub async fn place_reader(pool: &PgPool, terminal: &str, reader: &str) -> Result<(), ReaderError> {
+    let written = sqlx::query!(
+        "insert into reader (id, terminal_id) select $2, id from terminal where name = $1
+         on conflict (id) do update set terminal_id = excluded.terminal_id, enrolled_at = clock_timestamp()",
+        terminal,
+        reader
+    )
+    .execute(pool)
+    .await;
+    match written {
+        Ok(done) if done.rows_affected() == 1 => Ok(()),
+        Ok(_) => Err(ReaderError::TerminalUnknown(terminal.to_owned())),
+        Err(e) if db::constraint(&e) == Some("reader_id_shape") => Err(ReaderError::NotAnId(reader.to_owned())),
+        Err(e) => Err(ReaderError::Database(e)),
+    }
+}
+
+/// A terminal, as it is listed.
+#[derive(Debug, Clone)]
+pub struct Enrolled {
+    pub name: String,
+    pub role: String,
+    pub revoked: bool,
+    pub readers: Vec<String>,
+}
+
+/// All terminals by name, with the readers that stand at them.
+pub async fn enrolled(pool: &PgPool) -> sqlx::Result<Vec<Enrolled>> {
+    sqlx::query_as!(
+        Enrolled,
+        r#"select name, role, revoked_at is not null as "revoked!",
+                  array(select r.id from reader r where r.terminal_id = t.id order by r.id) as "readers!"
+           from terminal t order by name"#
+    )
+    .fetch_all(pool)
+    .await
+}
+
 impl Auth {
     /// The terminal of a token, unless it is unknown or revoked. Not remembered: revoking works at once.
     pub async fn till(&self, token: &str) -> sqlx::Result<Option<Till>> {

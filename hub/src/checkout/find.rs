@@ -1,7 +1,7 @@
 //! Looking an order up by whatever somebody at the counter has: the order's code, a ticket's code, a
-//! name, an address, a seat.
+//! name, an address, a seat, the last four digits of the card, an id of the payment provider's.
 //!
-//! What is not stored can't be found: the last four digits of a card are the provider's.
+//! What is not stored can't be found: of a card there are its last four digits, and nothing else.
 
 use fullhouse_protocol::staff::OrderFound;
 use sqlx::PgPool;
@@ -30,6 +30,11 @@ pub async fn orders(pool: &PgPool, text: &str, event_id: Option<i64>) -> sqlx::R
              and (o.code = upper($1)
                   or exists (select from ticket t where t.order_id = o.id and (t.code = $1 or t.id::text = lower($1)))
                   or (a.id is not null and (a.email = lower($1) or a.name ilike all ($2)))
+                  or exists (
+                      select from attempt t where t.order_id = o.id
+                        and (t.card_last4 = $1 or t.pi_id = $1 or t.id::text = lower($1)
+                             or exists (select from provider_intent i where i.pi_id = t.pi_id and i.charge_id = $1)
+                             or exists (select from refund r where r.attempt_id = t.id and (r.provider_id = $1 or r.id::text = lower($1)))))
                   or exists (
                       select from order_line l join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = l.seat_no
                       where l.order_id = o.id and l.state <> 'exchanged'

@@ -29,7 +29,7 @@ pub mod log; // what people did to an order
 pub mod find; // an order, by whatever somebody has
 
 /// Letters and digits that can't be taken for one another when they are read out.
-const CODE_ALPHABET: &[u8; 31] = b"23456789ABCDEFGHJKLMNPQRSTUVWXY";
+pub const CODE_ALPHABET: &[u8; 31] = b"23456789ABCDEFGHJKLMNPQRSTUVWXY";
 
 /// Where an order is sold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,7 +113,7 @@ pub async fn price(pool: PgPool, basket: Basket) -> Result<Uuid, CheckoutError> 
 
 async fn price_in(tx: &mut Tx, event_id: i64, basket: &Basket) -> Result<Uuid, CheckoutError> {
     let open = sqlx::query!(
-        r#"select id, total_minor from "order" where hold_id = $1 and state = 'open' for update"#,
+        r#"select id, credit_minor from "order" where hold_id = $1 and state = 'open' for update"#,
         basket.hold_id
     )
     .fetch_optional(&mut **tx)
@@ -134,6 +134,9 @@ async fn price_in(tx: &mut Tx, event_id: i64, basket: &Basket) -> Result<Uuid, C
         return Err(CheckoutError::TotalTooLarge { total_minor });
     }
     if let Some(open) = open {
+        if open.credit_minor > 0 {
+            return Ok(open.id); // an exchange's: what it is for was agreed on
+        }
         if open_lines(tx, open.id).await? == lines {
             return Ok(open.id);
         }
@@ -224,8 +227,8 @@ async fn insert(
     };
     let total: i64 = lines.iter().map(|l| l.amount_minor).sum();
     sqlx::query!(
-        r#"insert into "order" (id, code, event_id, buyer_id, hold_id, currency, total_minor, channel, actor, created_at)
-           select $1, $2, e.id, $4, $5, e.currency, $6, $7, $8, $9 from event e where e.id = $3"#,
+        r#"insert into "order" (id, code, event_id, buyer_id, hold_id, currency, total_minor, channel, actor, created_at, refund_policy)
+           select $1, $2, e.id, $4, $5, e.currency, $6, $7, $8, $9, e.refund_policy from event e where e.id = $3"#,
         id,
         code,
         event_id,
@@ -267,6 +270,8 @@ pub enum Tendered {
     Cash { received_minor: i64 },
     /// Given away, with a reason; also whatever costs nothing.
     Comp { reason: String },
+    /// Nothing more: all of it was paid with another order.
+    Exchanged,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -329,7 +334,8 @@ pub async fn claim(pool: PgPool, order_id: Uuid, buyer_id: Uuid) -> Result<(), C
 /// what becomes of the money.
 pub async fn confirm(tx: &mut Tx, order_id: Uuid, tendered: Tendered, actor: &str) -> Result<Confirmed, ConfirmError> {
     let order = sqlx::query!(
-        r#"select event_id, hold_id, state, currency, total_minor from "order" where id = $1 for update"#,
+        r#"select event_id, hold_id, state, currency, total_minor - credit_minor as "due_minor!", credit_minor
+           from "order" where id = $1 for update"#,
         order_id
     )
     .fetch_optional(&mut **tx)
@@ -354,10 +360,11 @@ pub async fn confirm(tx: &mut Tx, order_id: Uuid, tendered: Tendered, actor: &st
     }
     let pays = match &tendered {
         Tendered::Card { amount_minor, currency, .. } => {
-            *amount_minor == order.total_minor && *currency == order.currency
+            *amount_minor == order.due_minor && *currency == order.currency
         }
-        Tendered::Cash { received_minor } => *received_minor >= order.total_minor,
-        Tendered::Comp { reason } => !reason.trim().is_empty(),
+        Tendered::Cash { received_minor } => *received_minor >= order.due_minor,
+        Tendered::Comp { reason } => !reason.trim().is_empty() && order.credit_minor == 0,
+        Tendered::Exchanged => order.due_minor == 0 && order.credit_minor > 0,
     };
     if !pays {
         return Err(ConfirmError::AmountMismatch);
@@ -390,7 +397,18 @@ pub async fn confirm(tx: &mut Tx, order_id: Uuid, tendered: Tendered, actor: &st
         .execute(&mut **tx)
         .await?;
     let card = matches!(tendered, Tendered::Card { .. });
-    record_tender(tx, order_id, order.total_minor, tendered, now).await?;
+    record_tender(tx, order_id, order.due_minor, tendered, now).await?;
+    if order.credit_minor > 0 {
+        sqlx::query!(
+            "insert into tender (id, order_id, kind, amount_minor, created_at) values ($1, $2, 'exchange', $3, $4)",
+            Uuid::now_v7(),
+            order_id,
+            order.credit_minor,
+            now
+        )
+        .execute(&mut **tx)
+        .await?;
+    }
     let state = if card { ticket::State::Pending } else { ticket::State::Valid };
     ticket::issue(tx, order_id, order.event_id, &seats, state, now).await?;
     if !card {
@@ -447,12 +465,12 @@ async fn sell(
 async fn record_tender(
     tx: &mut Tx,
     order_id: Uuid,
-    total_minor: i64,
+    due_minor: i64,
     tendered: Tendered,
     now: DateTime<Utc>,
 ) -> sqlx::Result<()> {
     let (kind, received, reason) = match tendered {
-        Tendered::Card { .. } => return Ok(()),
+        Tendered::Card { .. } | Tendered::Exchanged => return Ok(()),
         Tendered::Cash { received_minor } => ("cash", Some(received_minor), None),
         Tendered::Comp { reason } => ("comp", None, Some(reason)),
     };
@@ -462,7 +480,7 @@ async fn record_tender(
         Uuid::now_v7(),
         order_id,
         kind,
-        total_minor,
+        due_minor,
         received,
         reason,
         now

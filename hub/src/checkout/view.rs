@@ -29,7 +29,10 @@ pub async fn orders(pool: &PgPool, whose: Whose, pay_margin_s: i64) -> sqlx::Res
     let now = sqlx::query_scalar!(r#"select db_clock() as "now!""#).fetch_one(pool).await?;
     let rows = sqlx::query!(
         r#"select o.id, o.code, o.event_id, e.name as event_name, v.name as venue, v.city,
-                  e.starts_local, e.starts_at, o.state, o.currency, o.total_minor, o.created_at, o.confirmed_at,
+                  e.starts_local, e.starts_at, o.state, o.currency, o.total_minor, o.credit_minor, o.created_at, o.confirmed_at,
+                  (select w.to_order from order_swap w where w.from_order = o.id and w.done_at is not null
+                     and not exists (select from order_line l where l.order_id = o.id and l.state = 'sold' and l.seat_no is not null)
+                   order by w.done_at desc limit 1) as exchanged_for,
                   o.cancel_reason, o.payment_due_until, h.held_until, h.state as hold_state
            from "order" o join event e on e.id = o.event_id
            join plan_revision r on r.id = e.plan_revision_id join plan p on p.id = r.plan_id join venue v on v.id = p.venue_id
@@ -83,6 +86,8 @@ pub async fn orders(pool: &PgPool, whose: Whose, pay_margin_s: i64) -> sqlx::Res
                 state: state(&o.state),
                 currency: o.currency,
                 total_minor: o.total_minor,
+                credit_minor: o.credit_minor,
+                exchanged_for: o.exchanged_for,
                 lines: lines
                     .iter()
                     .filter(|l| l.order_id == o.id)

@@ -1,4 +1,4 @@
-//! Commands about tickets and mail.
+//! Commands about terminals, tickets and mail.
 
 use std::{fmt::Write, path::Path};
 
@@ -8,6 +8,7 @@ use fullhouse_protocol::tickets::{DeadTickets, TicketKeys};
 use sqlx::PgPool;
 
 use crate::{
+    auth,
     catalog::commands::Report,
     clock, mail,
     ticket::{code, key},
@@ -74,6 +75,16 @@ pub async fn mails(pool: &PgPool, state: &str) -> anyhow::Result<Report> {
     for m in mails {
         let why = m.last_error.unwrap_or_default();
         let _ = writeln!(text, "{}\torder {}\t{}\t{} tries\t{why}", m.id, m.order_code, m.kind, m.tries);
+    }
+    Ok(Report { text, failed: false })
+}
+
+/// Terminals and their readers, one a line.
+pub async fn terminals(pool: &PgPool) -> anyhow::Result<Report> {
+    let mut text = String::new();
+    for t in auth::enrolled(pool).await? {
+        let token = if t.revoked { "revoked" } else { "valid" };
+        let _ = writeln!(text, "{}\t{}\t{token}\t{}", t.name, t.role, t.readers.join(" "));
     }
     Ok(Report { text, failed: false })
 }

@@ -20,7 +20,7 @@ use super::{
     problem::{Code, Problem},
 };
 use crate::{
-    box_office::{self, Block, BlockError, CardSaleError, SaleError},
+    box_office::{self, Block, BlockError, CardSaleError, ReaderError, SaleError},
     checkout::{self, Basket, Channel, ConfirmError, Tendered, view::Whose},
     config::Config,
     hold::{Request, Rules, desk::Desks},
@@ -128,7 +128,7 @@ const READER_MAX: usize = 64;
 /// key, it answers with the same order.
 #[utoipa::path(post, path = "/api/box-office/card-sales", tag = "box office", request_body = TillCardRequest,
     params(("Idempotency-Key" = String, Header)),
-    responses((status = 202, body = OrderAnswer), (status = "4XX", description = "`bad_request`, `hold_unknown`, `hold_ended`, `hold_frozen`, `order_not_open`, `attempt_live`, `event_cancelled`, `seat_unknown`, `seats_repeated`, `ticket_type_unknown`, `tender_invalid`, `too_late_to_pay`, `payment_gate_closed`, `idempotency_mismatch`")))]
+    responses((status = 202, body = OrderAnswer), (status = "4XX", description = "`bad_request`, `reader_not_yours`, `hold_unknown`, `hold_ended`, `hold_frozen`, `order_not_open`, `attempt_live`, `event_cancelled`, `seat_unknown`, `seats_repeated`, `ticket_type_unknown`, `tender_invalid`, `too_late_to_pay`, `payment_gate_closed`, `idempotency_mismatch`")))]
 pub async fn sell_by_card(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,
@@ -147,6 +147,7 @@ pub async fn sell_by_card(
     if !(1..=READER_MAX).contains(&body.reader.len()) || !body.reader.chars().all(of_ids) {
         return Err(Problem::new(Code::BadRequest).detail("reader is the provider's id of a card reader."));
     }
+    box_office::own_reader(&pool, till.terminal_id, &body.reader).await?;
     let basket = basket(&till, body.hold_id, body.buyer_id, body.tickets)?;
     let order_id = box_office::sell_by_card(&pool, &payments, basket, body.reader, key).await?;
     Ok((StatusCode::ACCEPTED, Json(orders::answer(&pool, &config, Whose::One(order_id)).await?)))
@@ -198,9 +199,9 @@ pub async fn block(
     set_block(pool, till, event_id, body, Block::Block).await
 }
 
-/// Puts blocked seats back on sale, with a reason.
+/// Puts blocked seats back on sale, with a reason. Seats that were given up for good are revived instead.
 #[utoipa::path(post, path = "/api/box-office/events/{id}/unblock", tag = "box office", request_body = BlockRequest,
-    params(("id" = String, Path, description = "Number or slug")), responses((status = 204), (status = "4XX", description = "`forbidden`, `bad_request`, `seat_unknown`, `seats_empty`, `seats_too_many`, `seats_repeated`, `seats_in_use`")))]
+    params(("id" = String, Path, description = "Number or slug")), responses((status = 204), (status = "4XX", description = "`forbidden`, `bad_request`, `seat_unknown`, `seats_empty`, `seats_too_many`, `seats_repeated`, `seats_in_use`, `seats_dead`")))]
 pub async fn unblock(
     State(pool): State<PgPool>,
     Counter(till): Counter,
@@ -208,6 +209,18 @@ pub async fn unblock(
     Body(body): Body<BlockRequest>,
 ) -> Result<StatusCode, Problem> {
     set_block(pool, till, event_id, body, Block::Unblock).await
+}
+
+/// Puts seats on sale that were given up for good (a refund said that they are dead), with a reason.
+#[utoipa::path(post, path = "/api/box-office/events/{id}/revive", tag = "box office", request_body = BlockRequest,
+    params(("id" = String, Path, description = "Number or slug")), responses((status = 204), (status = "4XX", description = "`forbidden`, `bad_request`, `seat_unknown`, `seats_empty`, `seats_too_many`, `seats_repeated`, `seats_in_use`: one of them is not dead")))]
+pub async fn revive(
+    State(pool): State<PgPool>,
+    Counter(till): Counter,
+    PathEvent(event_id): PathEvent,
+    Body(body): Body<BlockRequest>,
+) -> Result<StatusCode, Problem> {
+    set_block(pool, till, event_id, body, Block::Revive).await
 }
 
 /// What a customer at this terminal buys.
@@ -244,6 +257,10 @@ impl From<BlockError> for Problem {
             BlockError::EventUnknown => Code::EventUnknown.into(),
             BlockError::SeatUnknown(seats) => Problem::new(Code::SeatUnknown).with("seats", seats),
             BlockError::SeatsInUse(seats) => Problem::new(Code::SeatsInUse).with("seats", seats),
+            BlockError::SeatsDead(seats) => Problem::new(Code::SeatsDead).with("seats", seats),
+            BlockError::SeatsNotDead(seats) => {
+                Problem::new(Code::SeatsInUse).detail("Only dead seats are revived.").with("seats", seats)
+            }
             BlockError::Database(error) => error.into(),
         }
     }
@@ -255,6 +272,15 @@ impl From<CardSaleError> for Problem {
             CardSaleError::Checkout(error) => error.into(),
             CardSaleError::Open(error) => error.into(),
             CardSaleError::Database(error) => error.into(),
+        }
+    }
+}
+
+impl From<ReaderError> for Problem {
+    fn from(error: ReaderError) -> Self {
+        match error {
+            ReaderError::NotYours => Code::ReaderNotYours.into(),
+            ReaderError::Database(error) => error.into(),
         }
     }
 }

@@ -70,6 +70,7 @@ fn api() -> OpenApiRouter<Hub> {
         .routes(routes!(box_office::stop_card))
         .routes(routes!(box_office::block))
         .routes(routes!(box_office::unblock))
+        .routes(routes!(box_office::revive))
         .routes(routes!(tickets::for_staff))
         .routes(routes!(tickets::dead))
         .routes(routes!(tickets::reissue))
@@ -86,6 +87,7 @@ fn api() -> OpenApiRouter<Hub> {
         .routes(routes!(staff_orders::one))
         .routes(routes!(staff_orders::note))
         .routes(routes!(staff_orders::exchange))
+        .routes(routes!(staff_orders::stop_reader))
 }
 
 /// The live map, which a node may carry without the rest.

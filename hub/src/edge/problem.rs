@@ -68,6 +68,8 @@ codes! {
     SalePaused "sale_paused" CONFLICT "The sale is paused";
     EventCancelled "event_cancelled" CONFLICT "The event is cancelled";
     SeatsInUse "seats_in_use" CONFLICT "Seats are held or sold";
+    SeatsDead "seats_dead" CONFLICT "Seats were given up for good: revive them, with a reason";
+    ReaderNotYours "reader_not_yours" FORBIDDEN "This reader was not enrolled at this terminal";
     IdempotencyKeyMissing "idempotency_key_missing" BAD_REQUEST "An Idempotency-Key header of 1 to 255 characters is needed";
     IdempotencyMismatch "idempotency_mismatch" UNPROCESSABLE_ENTITY "This Idempotency-Key was used for another request";
     Busy "busy" SERVICE_UNAVAILABLE "Too busy; try again shortly";

@@ -37,6 +37,8 @@ const SEATS_MAX: usize = 50;
 pub struct Staff {
     /// For the logs.
     pub actor: String,
+    /// The counter that they sit at; an operator may be anywhere.
+    pub terminal_id: Option<Uuid>,
 }
 
 impl FromRequestParts<Hub> for Staff {
@@ -48,11 +50,11 @@ impl FromRequestParts<Hub> for Staff {
             if till.role != "counter" {
                 return Err(Code::Forbidden.into());
             }
-            return Ok(Self { actor: format!("terminal {}", till.name) });
+            return Ok(Self { actor: format!("terminal {}", till.name), terminal_id: Some(till.terminal_id) });
         }
         let somebody = <SignedIn as FromRequestParts<Hub>>::from_request_parts(parts, hub).await?;
         match somebody.role {
-            Role::Operator => Ok(Self { actor: operator_name(&somebody) }),
+            Role::Operator => Ok(Self { actor: operator_name(&somebody), terminal_id: None }),
             Role::Fan => Err(Code::Forbidden.into()),
         }
     }

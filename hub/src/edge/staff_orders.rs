@@ -7,7 +7,11 @@ use axum::{
     extract::{Query, State},
     http::StatusCode,
 };
-use fullhouse_protocol::staff::{ExchangeAnswer, ExchangeRequest, NoteRequest, OrdersFound, StaffOrder};
+use chrono::TimeDelta;
+use fullhouse_protocol::{
+    orders::OrderAnswer,
+    staff::{ExchangeAnswer, ExchangeRequest, NoteRequest, OrdersFound, StaffOrder},
+};
 use serde::Deserialize;
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -19,12 +23,13 @@ use super::{
     staff::{Staff, said},
 };
 use crate::{
+    box_office,
     checkout::{find, log, view::Whose},
     config::Config,
     payment::{
-        Payments,
+        Payments, attempt,
         exchange::{self, ExchangeError},
-        refund,
+        refund, swap,
     },
     seat_map::SeatSet,
 };
@@ -40,7 +45,8 @@ const CASH_MINOR_MAX: i64 = 999_999_999;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct Search {
-    /// An order's code, a ticket's code, a name, an address, or a seat ("Stalls 3 12").
+    /// An order's code, a ticket's code, a name, an address, a seat ("Stalls 3 12"), a card's last four digits,
+    /// or an id of the payment provider's (`pi_…`, `ch_…`, `re_…`).
     q: String,
     event_id: Option<i64>,
 }
@@ -92,10 +98,12 @@ pub async fn note(
     }
 }
 
-/// Exchanges seats for free ones of the same event, in one step: nobody can take either in between.
+/// Exchanges seats for free ones, in one step: nobody can take either in between. Of the same event, paid in cash or
+/// not at all, the order stays the same. Of another event, or paid up by card, the new seats are another order: the old
+/// ones are the buyer's until that is paid.
 #[utoipa::path(post, path = "/api/staff/orders/{id}/exchange", tag = "staff", request_body = ExchangeRequest,
     params(("id" = Uuid, Path), ("Idempotency-Key" = String, Header)),
-    responses((status = 200, body = ExchangeAnswer), (status = "4XX", description = "`forbidden`, `order_not_paid`, `attempt_live`, `seat_unknown`, `seats_unavailable`, `ticket_type_unknown`, `tender_invalid`, `idempotency_mismatch`")))]
+    responses((status = 200, body = ExchangeAnswer), (status = "4XX", description = "`forbidden`, `bad_request`, `order_not_paid`, `attempt_live`, `seat_unknown`, `seats_unavailable`, `seats_in_use`: the buyer holds others of that event, `limit_reached`, `ticket_type_unknown`, `tender_invalid`, `event_unknown`, `event_cancelled`, `reader_not_yours`, `payment_gate_closed`, `too_late_to_pay`, `idempotency_mismatch`")))]
 pub async fn exchange(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,
@@ -110,19 +118,74 @@ pub async fn exchange(
     if body.received_minor.is_some_and(|received| !(0..=CASH_MINOR_MAX).contains(&received)) {
         return Err(Problem::new(Code::TenderInvalid).detail("So much cash was not handed over."));
     }
-    let ask = exchange::Ask {
-        order_id,
-        key,
-        pairs: body.seats.iter().map(|p| (p.from, p.to)).collect(),
-        received_minor: body.received_minor,
-        reason: said(&body.reason)?,
-        actor: staff.actor,
-    };
-    let done = exchange::exchange(&pool, ask).await?;
+    let pairs = body.seats.iter().map(|p| (p.from, p.to)).collect();
+    let (reason, actor) = (said(&body.reason)?, staff.actor.clone());
+    if body.event_id.is_none() && !body.by_card && body.reader.is_none() {
+        let ask = exchange::Ask { order_id, key, pairs, received_minor: body.received_minor, reason, actor };
+        let done = exchange::exchange(&pool, ask).await?;
+        payments.wake();
+        return exchanged(&pool, &config, order_id, done.difference_minor, body.received_minor).await;
+    }
+    let pays = pays(&payments, &body)?;
+    if let Some(reader) = &body.reader {
+        let terminal_id = staff.terminal_id.ok_or(Code::ReaderNotYours)?;
+        box_office::own_reader(&pool, terminal_id, reader).await?;
+    }
+    let reader_key = key.clone();
+    let ask = swap::Ask { order_id, key, event_id: body.event_id, pairs, pays, reason, actor };
+    let done = swap::swap(&pool, ask).await?;
+    if let Some(reader) = body.reader.filter(|_| done.difference_minor > 0) {
+        box_office::collect_at(&pool, &payments, done.order_id, reader, reader_key).await?;
+    }
     payments.wake();
-    let order = orders::answer(&pool, &config, Whose::One(order_id)).await?.order;
-    let change_minor = body.received_minor.unwrap_or(0) - done.difference_minor.max(0);
-    Ok(Json(ExchangeAnswer { order, difference_minor: done.difference_minor, change_minor: change_minor.max(0) }))
+    exchanged(&pool, &config, done.order_id, done.difference_minor, body.received_minor).await
+}
+
+/// How long new seats may wait to be paid: a link in a mail is answered within a day, or not at all.
+const PAY_WITHIN_S: std::ops::RangeInclusive<u32> = 120..=86_400;
+
+fn pays(payments: &Payments, body: &ExchangeRequest) -> Result<swap::Pays, Problem> {
+    let by_card = body.by_card || body.reader.is_some();
+    if by_card && body.received_minor.is_some() {
+        return Err(Problem::new(Code::BadRequest).detail("It is paid in cash or by card, not both."));
+    }
+    if body.pay_within_s.is_some_and(|s| !by_card || !PAY_WITHIN_S.contains(&s)) {
+        return Err(Problem::new(Code::BadRequest).detail("pay_within_s is of a card: from 120 to 86400 seconds."));
+    }
+    if !by_card {
+        return Ok(swap::Pays::Cash { received_minor: body.received_minor.unwrap_or(0) });
+    }
+    if !payments.takes_cards() {
+        return Err(Problem::new(Code::PaymentGateClosed).detail("No payment provider is set up here."));
+    }
+    Ok(swap::Pays::Card { within: body.pay_within_s.map(|s| TimeDelta::seconds(i64::from(s))) })
+}
+
+async fn exchanged(
+    pool: &PgPool,
+    config: &Config,
+    order_id: Uuid,
+    difference_minor: i64,
+    received_minor: Option<i64>,
+) -> Result<Json<ExchangeAnswer>, Problem> {
+    let order = orders::answer(pool, config, Whose::One(order_id)).await?.order;
+    let change_minor = received_minor.unwrap_or(0) - difference_minor.max(0);
+    Ok(Json(ExchangeAnswer { order, difference_minor, change_minor: change_minor.max(0) }))
+}
+
+/// The clerk stops the reader at which an exchange is paid up. If the card was faster, it is paid.
+#[utoipa::path(post, path = "/api/staff/orders/{id}/stop-reader", tag = "staff", params(("id" = Uuid, Path)),
+    responses((status = 202, body = OrderAnswer), (status = "4XX", description = "`forbidden`, `order_unknown`")))]
+pub async fn stop_reader(
+    State(pool): State<PgPool>,
+    State(config): State<Arc<Config>>,
+    State(payments): State<Payments>,
+    _: Staff,
+    PathId(order_id): PathId<Uuid>,
+) -> Result<(StatusCode, Json<OrderAnswer>), Problem> {
+    attempt::stop_reader(&pool, order_id).await?;
+    payments.wake();
+    Ok((StatusCode::ACCEPTED, Json(orders::answer(&pool, &config, Whose::One(order_id)).await?)))
 }
 
 impl From<ExchangeError> for Problem {
@@ -139,6 +202,14 @@ impl From<ExchangeError> for Problem {
             ExchangeError::TicketTypeUnknown { seat_no, ticket_type } => {
                 Problem::new(Code::TicketTypeUnknown).with("seat_no", seat_no).with("ticket_type", ticket_type)
             }
+            ExchangeError::EventUnknown => Code::EventUnknown.into(),
+            ExchangeError::EventCancelled => Code::EventCancelled.into(),
+            ExchangeError::OtherCurrency(currency) => Problem::new(Code::TenderInvalid)
+                .detail("The other event sells in another currency.")
+                .with("currency", currency),
+            ExchangeError::BuyerHolds => Problem::new(Code::SeatsInUse)
+                .detail("The buyer holds seats of that event: they are paid or given back first."),
+            ExchangeError::LimitReached { limit } => Problem::new(Code::LimitReached).with("limit", limit),
             ExchangeError::MoreToPay { difference_minor } => {
                 Problem::new(Code::TenderInvalid).with("difference_minor", difference_minor)
             }

@@ -54,7 +54,8 @@ pub async fn mine(
     document(&pool, &press, order_id).await
 }
 
-/// The tickets of any order as a PDF, for the counter. What is printed of them goes into the ledger of prints.
+/// The tickets of an order as a PDF, for the printer: of any order at a counter, of its own at a kiosk. What is printed
+/// of them goes into the ledger of prints.
 #[utoipa::path(get, path = "/api/box-office/orders/{id}/tickets.pdf", tag = "box office", params(("id" = Uuid, Path)),
     responses((status = 200, description = "All valid tickets of the order", content_type = "application/pdf"),
         (status = "4XX", description = "problem+json; `forbidden`, `order_unknown`, `tickets_not_ready`")))]
@@ -64,7 +65,7 @@ pub async fn for_staff(
     till: Till,
     PathId(order_id): PathId<Uuid>,
 ) -> Result<Response, Problem> {
-    counter(&till)?;
+    may_print(&pool, &till, order_id).await?;
     document(&pool, &press, order_id).await
 }
 
@@ -160,18 +161,20 @@ pub async fn begin_prints(
     if body.ticket_ids.len() > TICKETS_MAX {
         return Err(Problem::new(Code::BadRequest).detail(format!("At most {TICKETS_MAX} tickets a call.")));
     }
+    may_print(&pool, &till, order_id).await?;
     let jobs = box_office::begin_prints(pool, order_id, body.ticket_ids, format!("terminal {}", till.name)).await?;
     Ok(Json(PrintJobs { jobs }))
 }
 
 /// What was printed of an order, by whom and why.
 #[utoipa::path(get, path = "/api/box-office/orders/{id}/prints", tag = "box office", params(("id" = Uuid, Path)),
-    responses((status = 200, body = PrintJobs)))]
+    responses((status = 200, body = PrintJobs), (status = "4XX", description = "problem+json; `order_unknown`")))]
 pub async fn prints(
     State(pool): State<PgPool>,
-    _till: Till,
+    till: Till,
     PathId(order_id): PathId<Uuid>,
 ) -> Result<Json<PrintJobs>, Problem> {
+    may_print(&pool, &till, order_id).await?;
     Ok(Json(PrintJobs { jobs: print::ledger(&mut *pool.acquire().await?, order_id).await? }))
 }
 
@@ -181,10 +184,17 @@ pub async fn prints(
     responses((status = 204), (status = "4XX", description = "problem+json; `ticket_printed`: it ended otherwise, or there is no such job")))]
 pub async fn report_print(
     State(pool): State<PgPool>,
-    _till: Till,
+    till: Till,
     PathId(job_id): PathId<Uuid>,
     Body(body): Body<PrintReport>,
 ) -> Result<StatusCode, Problem> {
+    let no_job =
+        || Problem::new(Code::TicketPrinted).detail("There is no such job, or its end was reported otherwise.");
+    let order_id = print::order_of(&mut *pool.acquire().await?, job_id).await?.ok_or_else(no_job)?;
+    may_print(&pool, &till, order_id).await.map_err(|refused| match refused.code() {
+        Code::OrderUnknown => no_job(), // somebody else's is as unknown as one that never was
+        _ => refused,
+    })?;
     let printed = match body.state {
         PrintState::Printed => true,
         PrintState::Failed => false,
@@ -192,9 +202,7 @@ pub async fn report_print(
     };
     match box_office::report_print(pool, job_id, printed).await? {
         true => Ok(StatusCode::NO_CONTENT),
-        false => {
-            Err(Problem::new(Code::TicketPrinted).detail("There is no such job, or its end was reported otherwise."))
-        }
+        false => Err(no_job()),
     }
 }
 
@@ -213,6 +221,15 @@ pub async fn mail_again(
         return Ok(StatusCode::ACCEPTED);
     }
     Err(Problem::new(Code::OrderUnknown).detail("There is no such order of somebody with an account."))
+}
+
+/// A counter prints for everybody. A kiosk prints what it has sold, and nothing else: its token stands in a public
+/// place, and the codes of strangers' tickets must not come out of it.
+async fn may_print(pool: &PgPool, till: &Till, order_id: Uuid) -> Result<(), Problem> {
+    if till.is_counter() || box_office::buyer_of(pool, order_id, till.terminal_id).await?.is_some() {
+        return Ok(());
+    }
+    Err(Code::OrderUnknown.into())
 }
 
 /// A kiosk's customer is nobody's staff.

@@ -1,7 +1,7 @@
 //! What a mail says, decided when it is sent.
 
 use chrono::{DateTime, Utc};
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 use super::Kind;
@@ -115,6 +115,10 @@ pub async fn decide(pool: &PgPool, press: &Press, public_url: &str, errand: &Err
             }
         }
     }
+    let receipt = match kind {
+        Kind::Tickets => receipt(&mut db, language, &about.currency, errand.order_id).await?,
+        _ => None,
+    };
     drop(db); // drawing takes a while
     let pdf = match kind {
         Kind::Tickets | Kind::Reissued => match press.print(sheet.clone()).await {
@@ -131,6 +135,7 @@ pub async fn decide(pool: &PgPool, press: &Press, public_url: &str, errand: &Err
         hello: language.fill("mail.hello", &[("name", &about.name)]),
         text: language.fill(&format!("mail.{}.text", kind.name()), &blanks),
         order: language.fill("mail.order", &[("code", &about.code)]),
+        receipt,
         link: format!("{public_url}/orders/{}", errand.order_id),
     };
     let shows_seats = pdf.is_some();
@@ -153,7 +158,43 @@ struct Words {
     hello: String,
     text: String,
     order: String,
+    /// What was paid, and with which card.
+    receipt: Option<String>,
     link: String,
+}
+
+/// Whose card paid how much; None: no card did, or nobody has told which.
+async fn receipt(
+    db: &mut PgConnection,
+    language: Language,
+    currency: &str,
+    order_id: Uuid,
+) -> sqlx::Result<Option<String>> {
+    let paid = sqlx::query!(
+        r#"select amount_minor, card_brand as "brand!", card_last4 as "last4!" from attempt
+           where order_id = $1 and state = 'captured' and card_brand is not null and card_last4 is not null"#,
+        order_id
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(paid.map(|paid| {
+        let amount = currency::amount(currency, paid.amount_minor);
+        let blanks = [("amount", amount.as_str()), ("brand", &brand_name(&paid.brand)), ("last4", &paid.last4)];
+        language.fill("mail.paid_by_card", &blanks)
+    }))
+}
+
+/// As people write it: `visa` is Visa.
+fn brand_name(brand: &str) -> String {
+    match brand {
+        "amex" => "American Express".to_owned(),
+        "jcb" => "JCB".to_owned(),
+        "unionpay" => "UnionPay".to_owned(),
+        other => {
+            let mut letters = other.chars();
+            letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+        }
+    }
 }
 
 impl Words {
@@ -189,6 +230,9 @@ impl Words {
         for [place, price] in self.seats(sheet).iter().filter(|_| shows_seats) {
             text.push_str(&format!("- {place}, {price}\n"));
         }
+        if let Some(receipt) = &self.receipt {
+            text.push_str(&format!("{receipt}\n"));
+        }
         text.push_str(&format!(
             "\n{}: {}\n\n-- \n{}\n",
             self.language.say("mail.see_order"),
@@ -213,6 +257,8 @@ impl Words {
                 )
             })
             .collect();
+        let receipt = self.receipt.iter().map(|line| format!("<p style=\"color:#655b50\">{}</p>", escaped(line)));
+        let receipt: String = receipt.collect();
         format!(
             "<!doctype html><html lang=\"{lang}\"><head><meta charset=\"utf-8\">\
              <meta name=\"viewport\" content=\"width=device-width\"><title>{subject}</title></head>\
@@ -223,7 +269,7 @@ impl Words {
              <h1 dir=\"auto\" style=\"font-size:24px;line-height:1.2;margin:24px 0 4px\">{event}</h1>\
              <p style=\"margin:0\">{place}<br><strong>{when}</strong></p>\
              <p style=\"color:#655b50\">{order}</p>\
-             <table style=\"width:100%;border-collapse:collapse;font-size:15px\">{rows}</table>\
+             <table style=\"width:100%;border-collapse:collapse;font-size:15px\">{rows}</table>{receipt}\
              <p style=\"margin:24px 0 0\"><a href=\"{link}\" style=\"display:inline-block;background:#7a4d06;color:#fffaf0;\
              padding:12px 20px;border-radius:8px;text-decoration:none\">{see}</a></p></div>\
              <p style=\"color:#655b50;font-size:13px\">{footer}</p></div></body></html>",

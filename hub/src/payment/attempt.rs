@@ -8,12 +8,12 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use fullhouse_protocol::orders::{Attempt, AttemptPhase};
+use fullhouse_protocol::orders::{Attempt, AttemptPhase, AttemptRefund, AttemptRefundState, CardShown};
 use sha2::{Digest, Sha256};
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::{gate, machine::State, provider::money};
+use super::{gate, machine::State, provider::money, swap};
 use crate::{
     clock,
     db::{self, Tx},
@@ -83,7 +83,7 @@ pub async fn open(pool: &PgPool, pay: Pay, margin: TimeDelta) -> Result<Uuid, Op
 
 async fn open_in(tx: &mut Tx, pay: &Pay, margin: TimeDelta) -> Result<Uuid, OpenError> {
     let order = sqlx::query!(
-        r#"select hold_id, state, currency, total_minor, cancel_requested, payment_due_until from "order"
+        r#"select hold_id, state, currency, total_minor - credit_minor as "due_minor!", cancel_requested, payment_due_until from "order"
            where id = $1 for update"#,
         pay.order_id
     )
@@ -108,13 +108,16 @@ async fn open_in(tx: &mut Tx, pay: &Pay, margin: TimeDelta) -> Result<Uuid, Open
     if !matches!(order.state.as_str(), "open" | "payment_due") || order.cancel_requested {
         return Err(OpenError::OrderNotOpen(order.state));
     }
-    if order.total_minor != pay.amount_minor || order.currency != pay.currency {
-        return Err(OpenError::AmountMismatch { total_minor: order.total_minor, currency: order.currency });
+    if order.due_minor != pay.amount_minor || order.currency != pay.currency {
+        return Err(OpenError::AmountMismatch { total_minor: order.due_minor, currency: order.currency });
     }
-    if order.total_minor == 0 {
+    if !swap::credit_is_good(tx, pay.order_id).await? {
+        return Err(OpenError::OrderNotOpen("of an exchange that is over".to_owned()));
+    }
+    if order.due_minor == 0 {
         return Err(OpenError::NothingToPay);
     }
-    money::to_provider(&order.currency, order.total_minor).map_err(OpenError::Money)?;
+    money::to_provider(&order.currency, order.due_minor).map_err(OpenError::Money)?;
     if let Some(reason) = gate::closed(tx).await? {
         return Err(OpenError::GateClosed(reason));
     }
@@ -220,15 +223,19 @@ fn body_hash(pay: &Pay) -> Vec<u8> {
     hash.finalize().to_vec()
 }
 
-/// The order's attempt that is not decided.
+/// The order's attempt that is not decided, or that of an exchange of it.
 pub(super) async fn live(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<Option<Uuid>> {
-    sqlx::query_scalar!(
+    let own = sqlx::query_scalar!(
         "select id from attempt
          where order_id = $1 and state not in ('declined', 'voided', 'captured', 'capture_failed', 'refunded')",
         order_id
     )
     .fetch_optional(&mut **tx)
-    .await
+    .await?;
+    match own {
+        Some(id) => Ok(Some(id)),
+        None => swap::under_way(tx, order_id).await,
+    }
 }
 
 /// There is news: a worker looks at the order's attempts, at once. Says whether there was one to look at.
@@ -327,6 +334,11 @@ struct Shown {
     decline_code: Option<String>,
     outcome: Option<String>,
     hold_expires_at: DateTime<Utc>,
+    /// Of the latest refund of money that nothing was sold for.
+    back_minor: Option<i64>,
+    back_state: Option<String>,
+    card_brand: Option<String>,
+    card_last4: Option<String>,
 }
 
 /// An order's latest attempt, as its buyer sees it. Read it before the order itself: an attempt only
@@ -334,8 +346,14 @@ struct Shown {
 pub async fn latest(pool: &PgPool, order_id: Uuid) -> sqlx::Result<Option<Attempt>> {
     let found = sqlx::query_as!(
         Shown,
-        "select order_id, id, state, action_url, decline_code, outcome, hold_expires_at
-         from attempt where order_id = $1 order by created_at desc, id desc limit 1",
+        r#"select a.order_id, a.id, a.state, a.action_url, a.decline_code, a.outcome, a.hold_expires_at, a.card_brand, a.card_last4,
+                  r.amount_minor as "back_minor?", r.state as "back_state?"
+           from attempt a left join lateral (
+               select r.amount_minor, coalesce(instead.state, r.state) as state
+               from refund r left join refund instead on instead.id = r.replaced_by
+               where r.attempt_id = a.id and r.request_id is null and r.reason like 'captured\_%'
+               order by r.created_at desc, r.id desc limit 1) r on true
+           where a.order_id = $1 order by a.created_at desc, a.id desc limit 1"#,
         order_id
     )
     .fetch_optional(pool)
@@ -347,8 +365,13 @@ pub async fn latest(pool: &PgPool, order_id: Uuid) -> sqlx::Result<Option<Attemp
 pub async fn latest_of(pool: &PgPool, buyer_id: Uuid) -> sqlx::Result<HashMap<Uuid, Attempt>> {
     let rows = sqlx::query_as!(
         Shown,
-        r#"select a.order_id, a.id, a.state, a.action_url, a.decline_code, a.outcome, a.hold_expires_at
-           from "order" o join attempt a on a.order_id = o.id
+        r#"select a.order_id, a.id, a.state, a.action_url, a.decline_code, a.outcome, a.hold_expires_at, a.card_brand, a.card_last4,
+                  r.amount_minor as "back_minor?", r.state as "back_state?"
+           from "order" o join attempt a on a.order_id = o.id left join lateral (
+               select r.amount_minor, coalesce(instead.state, r.state) as state
+               from refund r left join refund instead on instead.id = r.replaced_by
+               where r.attempt_id = a.id and r.request_id is null and r.reason like 'captured\_%'
+               order by r.created_at desc, r.id desc limit 1) r on true
            where o.buyer_id = $1 order by a.created_at desc, a.id desc limit $2"#,
         buyer_id,
         ATTEMPTS_MAX
@@ -369,6 +392,15 @@ impl Shown {
             decline_code: self.decline_code,
             outcome: self.outcome,
             seats_until: self.hold_expires_at,
+            refund: self.back_minor.map(|amount_minor| AttemptRefund {
+                amount_minor,
+                state: match self.back_state.as_deref() {
+                    Some("succeeded") => AttemptRefundState::Arrived,
+                    Some("failed") => AttemptRefundState::Failed,
+                    _ => AttemptRefundState::OnItsWay,
+                },
+            }),
+            card: self.card_brand.zip(self.card_last4).map(|(brand, last4)| CardShown { brand, last4 }),
             state: self.state,
         }
     }

@@ -193,6 +193,7 @@ impl One<'_> {
             decline_code: intent.last_payment_error.as_ref().map(|e| e.reason().to_owned()),
             authorised_minor: self.minor(intent, self.held(intent)).filter(|amount| *amount > 0),
             captured_minor: received.filter(|amount| *amount > 0),
+            card: intent.latest_charge.as_ref().and_then(|charge| charge.card.clone()),
             ..Details::default()
         }
     }
@@ -391,7 +392,7 @@ impl One<'_> {
         let now = clock::now(tx).await?;
         let settled = sqlx::query!(
             r#"update "order" set state = 'confirmed', payment_due_until = null
-               where id = $1 and state = 'payment_due' and payment_due_until > $2 and total_minor = $3"#,
+               where id = $1 and state = 'payment_due' and payment_due_until > $2 and total_minor - credit_minor = $3"#,
             self.row.order_id,
             now,
             self.row.authorised_minor.unwrap_or_default()

@@ -1,4 +1,5 @@
-//! Seats of an order are exchanged for others of the same event, in one transaction.
+//! Seats of an order are exchanged for others of the same event, in one transaction. (For another event, or paid up by
+//! card: [`super::swap`].)
 //!
 //! Invariants
 //! - The old seats are sold until the new ones are: nobody can take either in between.
@@ -53,6 +54,17 @@ pub enum ExchangeError {
     SeatsUnavailable(Vec<i32>),
     #[error("seat {seat_no} is not sold as {ticket_type}")]
     TicketTypeUnknown { seat_no: i32, ticket_type: String },
+    #[error("there is no such event")]
+    EventUnknown,
+    #[error("the event is cancelled")]
+    EventCancelled,
+    #[error("the event sells in {0}")]
+    OtherCurrency(String),
+    /// Seats of that event that are theirs to pay for: they have to be paid or given back first.
+    #[error("the buyer holds seats of that event")]
+    BuyerHolds,
+    #[error("that is more than {limit} seats for one buyer")]
+    LimitReached { limit: i32 },
     #[error("{difference_minor} more is to be paid")]
     MoreToPay { difference_minor: i64 },
     #[error(transparent)]

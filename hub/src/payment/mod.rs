@@ -21,6 +21,7 @@ mod seats_back; // sold seats, on sale again, in the house's hand, or dead
 pub mod refund; // staff give money back
 pub mod owed; // refunds that failed, seen to after all
 pub mod exchange; // a seat for another
+pub mod swap; // the same, in an order of its own: another event, or paid up by card
 mod due; // orders whose money failed after the sale
 pub mod call_off; // a whole event is called off
 pub mod signature; // of webhooks, both ways

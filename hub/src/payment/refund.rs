@@ -167,8 +167,51 @@ struct Source {
     left_minor: i64,
 }
 
-/// Cards first, then cash, then what was given away. Their rows are locked: two clicks follow one another.
+/// Where the money of an order is: its own, then what came with an exchange, the way it came to the order before
+/// (which may have been an exchange's as well).
 async fn sources(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<Vec<Source>> {
+    let mut sources = own_sources(tx, order_id).await?;
+    let (mut order, mut left, mut credited_to) = (order_id, i64::MAX, None);
+    while let Some(credit) = credit_of(tx, order).await? {
+        left = left.min(credit.left_minor);
+        let tender_id = *credited_to.get_or_insert(credit.tender_id);
+        // Before its attempts, as everywhere.
+        sqlx::query!(r#"select id from "order" where id = $1 for update"#, credit.from_order)
+            .fetch_one(&mut **tx)
+            .await?;
+        for source in own_sources(tx, credit.from_order).await? {
+            let part = source.left_minor.min(left);
+            left -= part;
+            sources.push(Source { tender_id, left_minor: part, ..source });
+        }
+        order = credit.from_order;
+    }
+    Ok(sources)
+}
+
+/// What an order was paid with by exchange, as far as it did not go back.
+struct Credit {
+    tender_id: Uuid,
+    from_order: Uuid,
+    left_minor: i64,
+}
+
+async fn credit_of(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<Option<Credit>> {
+    sqlx::query_as!(
+        Credit,
+        r#"select t.id as tender_id, w.from_order,
+                  t.amount_minor - coalesce((select sum(r.amount_minor) from refund r
+                      where r.tender_id = t.id and r.state <> 'failed'), 0)::bigint as "left_minor!"
+           from tender t join order_swap w on w.to_order = t.order_id
+           where t.order_id = $1 and t.kind = 'exchange' and t.amount_minor > 0"#,
+        order_id
+    )
+    .fetch_optional(&mut **tx)
+    .await
+}
+
+/// Cards first, then cash, then what was given away. Their rows are locked: two clicks follow one another.
+async fn own_sources(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<Vec<Source>> {
     let mut sources = sqlx::query_as!(
         Source,
         r#"select tender_id, 'card' as "kind!", id as "attempt_id?", captured_minor - refunded_minor as "left_minor!"
@@ -180,7 +223,7 @@ async fn sources(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<Vec<Source>> {
     let others = sqlx::query_as!(
         Source,
         r#"select id as tender_id, kind as "kind!", null::uuid as "attempt_id?", amount_minor - refunded_minor as "left_minor!"
-           from tender where order_id = $1 and kind <> 'card' order by kind, created_at, id for update"#,
+           from tender where order_id = $1 and kind not in ('card', 'exchange') order by kind, created_at, id for update"#,
         order_id
     )
     .fetch_all(&mut **tx)

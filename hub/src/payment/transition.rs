@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::{
     gate,
     machine::{self, Seen, State},
-    provider::Call,
+    provider::{Call, Card},
     record::{
         Row, Written, has_refund_to_ask_for, has_refund_under_way, new_refund, update_refund, write_answer, write_call,
     },
@@ -46,6 +46,8 @@ pub struct Details {
     pub decline_code: Option<String>,
     pub authorised_minor: Option<i64>,
     pub captured_minor: Option<i64>,
+    /// The card that paid.
+    pub card: Option<Card>,
     /// The provider's id of a refund.
     pub refund_id: Option<String>,
     /// Its word for why a refund is not done.
@@ -160,7 +162,8 @@ pub async fn apply(tx: &mut Tx, row: &Row, seen: Seen, to: State, details: Detai
                 pi_id = coalesce($6, pi_id), action_url = $7, decline_code = coalesce($8, decline_code),
                 outcome = coalesce($9, outcome), authorised_minor = coalesce($10, authorised_minor),
                 captured_minor = greatest(captured_minor, coalesce($11::bigint, 0)),
-                next_run_at = case when pokes = $12 then $13::timestamptz else $3 end, leased_until = case when $14 then leased_until end
+                next_run_at = case when pokes = $12 then $13::timestamptz else $3 end, leased_until = case when $14 then leased_until end,
+                card_brand = coalesce($15, card_brand), card_last4 = coalesce($16, card_last4)
          where id = $1",
         row.id,
         to.name(),
@@ -176,6 +179,8 @@ pub async fn apply(tx: &mut Tx, row: &Row, seen: Seen, to: State, details: Detai
         row.pokes,
         next_run_at,
         pace == Pace::On,
+        details.card.as_ref().map(|card| &card.brand),
+        details.card.as_ref().map(|card| &card.last4),
     )
     .execute(&mut **tx)
     .await?;

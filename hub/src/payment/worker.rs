@@ -12,7 +12,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Payments, drive, due, provider::Client, webhook};
+use super::{Payments, drive, due, provider::Client, swap, webhook};
+
 /// After something failed inside, an attempt rests for so long.
 const AFTER_FAILURE_S: f64 = 2.0;
 /// Orphans that are seen to in one round.
@@ -37,6 +38,9 @@ pub async fn run(payments: Payments, pool: PgPool, stop: CancellationToken) {
         match webhook::apply(&pool).await {
             Ok(orphans) => see_to(&payments, &client, &pool, orphans).await,
             Err(error) => tracing::warn!(%error, "webhooks could not be applied"),
+        }
+        if let Err(error) = swap::complete(&pool).await {
+            tracing::warn!(%error, "exchanges that are paid could not be completed");
         }
         if stop.is_cancelled() {
             break; // what is leased now would only be waited for

@@ -92,6 +92,11 @@ pub async fn report(tx: &mut Tx, job_id: Uuid, printed: bool) -> sqlx::Result<bo
     Ok(done.rows_affected() == 1)
 }
 
+/// The order that a job is of.
+pub async fn order_of(db: &mut PgConnection, job_id: Uuid) -> sqlx::Result<Option<Uuid>> {
+    sqlx::query_scalar!("select order_id from ticket_print where id = $1", job_id).fetch_optional(db).await
+}
+
 /// Everything that was printed of an order, the earliest first.
 pub async fn ledger(db: &mut PgConnection, order_id: Uuid) -> sqlx::Result<Vec<PrintJob>> {
     let rows = sqlx::query!(

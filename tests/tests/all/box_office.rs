@@ -2,8 +2,12 @@
 
 use fullhouse_tests::{
     database::Database,
+    eventually,
     fan::{Answer, Fan},
     hub::Hub,
+    provider::key,
+    rows::Rows,
+    scene::Scene,
     stage::Stage,
     till::Till,
 };
@@ -144,4 +148,97 @@ async fn an_event_is_named_by_its_slug_as_well() {
     fan.hold_with(event, json!({ "best": { "count": 2, "section": "Stalls" } })).await.ok();
     hub.stop().await;
     database.finish().await;
+}
+
+/// What each of the two may do with orders: its own (bought at that terminal), and anybody's.
+#[tokio::test]
+async fn printing_reprinting_refunding_and_searching_by_role() {
+    const READERS: [(&str, &str); 2] = [("counter", "tmr_counter"), ("kiosk", "tmr_kiosk")];
+    let scene = Scene::open(Rows { seat_limit: 20, ..Rows::new(4, 10) }).await;
+    let fan = scene.fan().await;
+    let anybodys = scene.bought(&fan, &[30, 31]).await;
+    for (row, (role, reader)) in READERS.into_iter().enumerate() {
+        let till = Till::enrol_as(role, &scene.database, &scene.hub.url(), role).await;
+        Till::place_reader(&scene.database, role, reader).await;
+        let first = row as i32 * 10;
+        let held = till.hold(scene.event, &[first, first + 1]).await.ok();
+        let strange = READERS[1 - row].1;
+        for wrong in [strange, "tmr_nowhere"] {
+            let refused = till.sell_by_card(&held, &key(), wrong).await;
+            assert_eq!((refused.code(), refused.status), ("reader_not_yours", StatusCode::FORBIDDEN), "{role} {wrong}");
+        }
+        let sold = till.sell_by_card(&held, &key(), reader).await.ok()["order"].clone();
+        scene.provider.until_asked("process").await;
+        eventually("the reader waits for a card", || async {
+            let now = till.card_sale(&sold).await.ok();
+            (now["order"]["attempt"]["state"] == "action_required").then_some(())
+        })
+        .await;
+        scene.provider.present_card(reader).await;
+        let own = eventually("it is paid", || async {
+            let now = till.card_sale(&sold).await.ok()["order"].clone();
+            (now["attempt"]["state"] == "captured").then_some(now)
+        })
+        .await;
+
+        let counter = role == "counter";
+        for (whose, order, mine) in [("its own", &own, true), ("anybody's", &anybodys, false)] {
+            let id = order["id"].as_str().unwrap();
+            let ticket = order["tickets"][0]["id"].as_str().unwrap();
+            let may_print = counter || mine;
+            // A verb, whether it is this terminal's to do, and what it is told otherwise.
+            let pdf = till.get(&format!("/api/box-office/orders/{id}/tickets.pdf")).await;
+            let begun =
+                till.post(&format!("/api/box-office/orders/{id}/prints"), json!({ "ticket_ids": [ticket] })).await;
+            let job = match begun.body["jobs"][0]["id"].as_str() {
+                Some(job) => job.to_owned(),
+                None => job_of(&scene, id, ticket).await,
+            };
+            let report = till.post(&format!("/api/box-office/prints/{job}"), json!({ "state": "failed" })).await;
+            let ledger = till.get(&format!("/api/box-office/orders/{id}/prints")).await;
+            let reissue =
+                till.post(&format!("/api/box-office/tickets/{ticket}/reissue"), json!({ "reason": "torn" })).await;
+            let mail = till.post(&format!("/api/box-office/orders/{id}/mail"), json!({})).await;
+            let amount = json!({ "what": { "kind": "amount", "amount_minor": 100 }, "reason": "cold" });
+            let refund = till.refund(order, &key(), amount).await;
+            let search = till.get(&format!("/api/staff/orders?q={id}")).await;
+            let look = till.get(&format!("/api/staff/orders/{id}")).await;
+            let note = till.post(&format!("/api/staff/orders/{id}/notes"), json!({ "text": "seen" })).await;
+            for (verb, answer, may, otherwise) in [
+                ("pdf", &pdf, may_print, "order_unknown"),
+                ("print", &begun, may_print, "order_unknown"),
+                ("report a print", &report, may_print, "ticket_printed"),
+                ("see prints", &ledger, may_print, "order_unknown"),
+                ("reissue", &reissue, counter, "forbidden"),
+                // A walk-in customer has no address.
+                ("mail", &mail, counter && !mine, if counter { "order_unknown" } else { "forbidden" }),
+                ("refund", &refund, counter, "forbidden"),
+                ("search", &search, counter, "forbidden"),
+                ("look", &look, counter, "forbidden"),
+                ("note", &note, counter, "forbidden"),
+            ] {
+                let told = if may { answer.status.is_success() } else { answer.code() == otherwise };
+                assert!(told, "a {role}'s {verb} of {whose} order: {} {:?}", answer.status, answer.body);
+            }
+        }
+    }
+    let printed =
+        scene.count("select count(*) from ticket_print where actor = 'terminal kiosk' and state <> 'failed'").await;
+    assert_eq!(printed, 0, "the kiosk reported its own job only");
+    scene.until_settled().await;
+    scene.close().await;
+}
+
+/// A job that somebody at the counter has opened.
+async fn job_of(scene: &Scene, order: &str, ticket: &str) -> String {
+    let path = format!("/api/box-office/orders/{order}/prints");
+    let begun = scene.till.post(&path, json!({ "ticket_ids": [ticket] })).await;
+    match begun.body["jobs"][0]["id"].as_str() {
+        Some(job) => job.to_owned(),
+        // The first ticket was reissued meanwhile: another one's job does as well.
+        None => scene.till.post(&path, json!({ "ticket_ids": [] })).await.ok()["jobs"][0]["id"]
+            .as_str()
+            .expect("a job")
+            .to_owned(),
+    }
 }

@@ -3,83 +3,54 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fullhouse_tests::{
-    database::Database,
     eventually,
     fan::{self, Fan},
-    hub::Hub,
-    provider::{CARD, Provider, key, order, until},
+    provider::key,
     rows::Rows,
-    till::Till,
+    scene::Scene,
 };
 use serde_json::{Value, json};
 
-struct Scene {
-    database: Database,
-    provider: Provider,
-    hub: Hub,
-    till: Till,
-    event: i64,
+/// The second row costs 60.00, the third 30.00, the first 45.00.
+async fn scene() -> Scene {
+    let scene = Scene::without_webhooks(Rows::new(3, 10), |_| {}).await;
+    levels(&scene, scene.event).await;
+    scene
 }
 
-impl Scene {
-    /// The second row costs 60.00, the third 30.00, the first 45.00.
-    async fn open() -> Self {
-        let database = Database::new().await;
-        let event = Rows::new(3, 10).open(database.pool()).await;
-        for statement in [
-            "insert into price_level (event_id, level, name, category, color) values ($1, 1, 'Better', 'Better', '#ffffff'), ($1, 2, 'Worse', 'Worse', '#000000')",
-            "insert into price (event_id, level, ticket_type, amount_minor) values ($1, 1, 'adult', 6000), ($1, 2, 'adult', 3000)",
-            "update event_seat set level = seat_no / 10 where event_id = $1",
-        ] {
-            sqlx::query(statement).bind(event).execute(database.pool()).await.expect("levels");
-        }
-        let provider = Provider::start().await;
-        let mut config = database.config().await;
-        provider.configure(&mut config);
-        let hub = Hub::start(config).await;
-        let till = Till::enrol(&database, &hub.url(), "Window 1").await;
-        Self { database, provider, hub, till, event }
+async fn levels(scene: &Scene, event: i64) {
+    for statement in [
+        "insert into price_level (event_id, level, name, category, color) values ($1, 1, 'Better', 'Better', '#ffffff'), ($1, 2, 'Worse', 'Worse', '#000000')",
+        "insert into price (event_id, level, ticket_type, amount_minor) values ($1, 1, 'adult', 6000), ($1, 2, 'adult', 3000)",
+        "update event_seat set level = seat_no / 10 where event_id = $1",
+    ] {
+        sqlx::query(statement).bind(event).execute(scene.database.pool()).await.expect("levels");
     }
+}
 
-    async fn fan(&self) -> Fan {
-        fan::many(&self.database, &self.hub.url(), 1).await.remove(0)
+async fn exchange(scene: &Scene, order: &Value, key: &str, pairs: &[(i32, i32)], received: Option<i64>) -> fan::Answer {
+    let seats: Vec<Value> = pairs.iter().map(|(from, to)| json!({ "from": from, "to": to })).collect();
+    let mut body = json!({ "seats": seats, "reason": "a pillar" });
+    if let Some(received) = received {
+        body["received_minor"] = json!(received);
     }
-
-    async fn bought(&self, fan: &Fan, seats: &[i32]) -> Value {
-        let open = order(fan, self.event, seats).await;
-        fan.pay(&open, &key(), CARD).await.ok();
-        until(fan, &open, &["captured"]).await
-    }
-
-    async fn exchange(&self, order: &Value, key: &str, pairs: &[(i32, i32)], received: Option<i64>) -> fan::Answer {
-        let seats: Vec<Value> = pairs.iter().map(|(from, to)| json!({ "from": from, "to": to })).collect();
-        let mut body = json!({ "seats": seats, "reason": "a pillar" });
-        if let Some(received) = received {
-            body["received_minor"] = json!(received);
-        }
-        let id = order["id"].as_str().expect("an id");
-        self.till.post_once(&format!("/api/staff/orders/{id}/exchange"), key, body).await
-    }
-
-    async fn close(self) {
-        self.hub.stop().await;
-        self.database.finish().await;
-    }
+    let id = order["id"].as_str().expect("an id");
+    scene.till.post_once(&format!("/api/staff/orders/{id}/exchange"), key, body).await
 }
 
 #[tokio::test]
 async fn an_exchange_costs_the_difference_or_gives_it_back() {
-    let scene = Scene::open().await;
+    let scene = scene().await;
     let fan = scene.fan().await;
     let paid = scene.bought(&fan, &[1, 2]).await;
     let old: Vec<String> = paid["tickets"].as_array().unwrap().iter().map(|t| t["code"].to_string()).collect();
 
     // For nothing.
     let once = key();
-    let same = scene.exchange(&paid, &once, &[(1, 5)], None).await.ok();
+    let same = exchange(&scene, &paid, &once, &[(1, 5)], None).await.ok();
     assert_eq!((&same["difference_minor"], &same["order"]["total_minor"]), (&json!(0), &json!(9_000)));
-    assert_eq!(scene.exchange(&paid, &once, &[(1, 5)], None).await.ok()["difference_minor"], 0, "the same one");
-    assert_eq!(scene.exchange(&paid, &once, &[(2, 6)], None).await.code(), "idempotency_mismatch");
+    assert_eq!(exchange(&scene, &paid, &once, &[(1, 5)], None).await.ok()["difference_minor"], 0, "the same one");
+    assert_eq!(exchange(&scene, &paid, &once, &[(2, 6)], None).await.code(), "idempotency_mismatch");
     let alive = |order: &Value| -> Vec<Value> {
         order["tickets"].as_array().unwrap().iter().filter(|t| t["state"] == "valid").cloned().collect()
     };
@@ -87,14 +58,14 @@ async fn an_exchange_costs_the_difference_or_gives_it_back() {
     assert!(alive(&same["order"]).iter().any(|t| !old.contains(&t["code"].to_string())), "a new code");
 
     // For more: cash over the counter.
-    let refused = scene.exchange(&paid, &key(), &[(5, 15)], None).await;
+    let refused = exchange(&scene, &paid, &key(), &[(5, 15)], None).await;
     assert_eq!((refused.code(), &refused.body["difference_minor"]), ("tender_invalid", &json!(1_500)));
-    let more = scene.exchange(&paid, &key(), &[(5, 15)], Some(2_000)).await.ok();
+    let more = exchange(&scene, &paid, &key(), &[(5, 15)], Some(2_000)).await.ok();
     assert_eq!((&more["difference_minor"], &more["change_minor"]), (&json!(1_500), &json!(500)));
     assert_eq!(more["order"]["total_minor"], 10_500);
 
     // For less: to the card.
-    let less = scene.exchange(&paid, &key(), &[(2, 22)], None).await.ok();
+    let less = exchange(&scene, &paid, &key(), &[(2, 22)], None).await.ok();
     assert_eq!((&less["difference_minor"], &less["order"]["total_minor"]), (&json!(-1_500), &json!(9_000)));
     eventually("the difference has arrived", || async {
         (scene.provider.ledger().await.refunded() == 1_500).then_some(())
@@ -108,7 +79,7 @@ async fn an_exchange_costs_the_difference_or_gives_it_back() {
         (&[(15, 6), (22, 6)][..], "seats_repeated"),
         (&[][..], "seats_empty"),
     ] {
-        assert_eq!(scene.exchange(&paid, &key(), pairs, None).await.code(), code, "{pairs:?}");
+        assert_eq!(exchange(&scene, &paid, &key(), pairs, None).await.code(), code, "{pairs:?}");
     }
 
     // And then everything goes back: to the card what came from it, the rest from the drawer.
@@ -128,7 +99,7 @@ async fn an_exchange_costs_the_difference_or_gives_it_back() {
 
 #[tokio::test]
 async fn while_seats_are_exchanged_nobody_gets_in_between() {
-    let scene = Scene::open().await;
+    let scene = scene().await;
     let fan = scene.fan().await;
     let paid = scene.bought(&fan, &[1]).await;
     let stop = AtomicBool::new(false);
@@ -144,7 +115,7 @@ async fn while_seats_are_exchanged_nobody_gets_in_between() {
     };
     let desk = async {
         // Seat 2 is free until the bot has it: then the exchange is refused, and the old seat stays.
-        let answer = scene.exchange(&paid, &key(), &[(1, 2)], None).await;
+        let answer = exchange(&scene, &paid, &key(), &[(1, 2)], None).await;
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;
         stop.store(true, Ordering::Relaxed);
         answer.status.is_success()
@@ -158,10 +129,10 @@ async fn while_seats_are_exchanged_nobody_gets_in_between() {
 
 #[tokio::test]
 async fn an_order_has_a_log_that_people_write_into() {
-    let scene = Scene::open().await;
+    let scene = scene().await;
     let fan = scene.fan().await;
     let paid = scene.bought(&fan, &[1]).await;
-    scene.exchange(&paid, &key(), &[(1, 2)], None).await.ok();
+    exchange(&scene, &paid, &key(), &[(1, 2)], None).await.ok();
     let path = format!("/api/staff/orders/{}", paid["id"].as_str().expect("an id"));
     assert_eq!(scene.till.post(&format!("{path}/notes"), json!({ "text": "called twice" })).await.status, 204);
     assert_eq!(scene.till.post(&format!("{path}/notes"), json!({ "text": " " })).await.code(), "bad_request");
@@ -181,7 +152,7 @@ async fn an_order_has_a_log_that_people_write_into() {
 
 #[tokio::test]
 async fn an_order_is_found_by_whatever_somebody_has() {
-    let scene = Scene::open().await;
+    let scene = scene().await;
     let (fan, other) = (scene.fan().await, scene.fan().await);
     sqlx::query("update account set name = 'Łukasz 100% Žižek' where email = $1")
         .bind(&fan.email)
@@ -198,11 +169,46 @@ async fn an_order_is_found_by_whatever_somebody_has() {
         let found = scene.till.get(&format!("/api/staff/orders?{query}")).await.ok();
         found["orders"].as_array().expect("orders").iter().map(|o| o["code"].clone()).collect()
     };
-    for text in [code, &code.to_lowercase(), ticket, &fan.email, "žižek", "100% Łukasz", "Stalls 1 2", "stalls 2 2"]
-    {
+    // The other paid with another card; the provider's ids are the first one's.
+    scene.run("update attempt set card_last4 = '0005' where created_at = (select max(created_at) from attempt)").await;
+    let intent: String = sqlx::query_scalar("select pi_id from attempt order by created_at limit 1")
+        .fetch_one(scene.database.pool())
+        .await
+        .expect("an intent");
+    let parts = scene.hub.parts();
+    fullhouse::payment::reconcile::run(&parts.payments, &parts.pool, 48).await.expect("the books are read");
+    let charge: String = sqlx::query_scalar("select charge_id from provider_intent where pi_id = $1")
+        .bind(&intent)
+        .fetch_one(scene.database.pool())
+        .await
+        .expect("a charge");
+    scene
+        .till
+        .refund(&paid, &key(), json!({ "what": { "kind": "amount", "amount_minor": 100 }, "reason": "cold" }))
+        .await
+        .ok();
+    scene.until_settled().await;
+    let refund: String =
+        sqlx::query_scalar("select provider_id from refund").fetch_one(scene.database.pool()).await.expect("a refund");
+    for text in [
+        code,
+        &code.to_lowercase(),
+        ticket,
+        &fan.email,
+        "žižek",
+        "100% Łukasz",
+        "Stalls 1 2",
+        "stalls 2 2",
+        "4242",
+        &intent,
+        &charge,
+        &refund,
+    ] {
         assert_eq!(find(text).await, [json!(code)], "{text}");
     }
-    for text in ["_", "%%", "100_", "'", "nobody", "Stalls 9 9", "Stalls 2"] {
+    let shown = scene.now(&paid).await;
+    assert_eq!(shown["attempt"]["card"], json!({ "brand": "visa", "last4": "4242" }));
+    for text in ["424", "42424242", "_", "%%", "100_", "'", "nobody", "Stalls 9 9", "Stalls 2"] {
         assert!(find(text).await.is_empty(), "{text}");
     }
     assert_eq!(scene.till.get("/api/staff/orders").await.code(), "bad_request");

@@ -116,7 +116,15 @@ async fn whoever_pays_gets_one_mail_with_tickets_that_scan() {
     assert_eq!(mail.header("content-language"), ["ja"]);
     let code = paid["code"].as_str().unwrap();
     for part in [mail.text(), mail.html()] {
-        for words in ["東京 太郎 様", code, "Stalls", "12,000", paid["id"].as_str().unwrap()] {
+        for words in [
+            "東京 太郎 様",
+            code,
+            "Stalls",
+            "12,000",
+            "カードでのお支払い",
+            "Visa •••• 4242",
+            paid["id"].as_str().unwrap(),
+        ] {
             assert!(part.contains(words), "{words} is not in {part}");
         }
     }

@@ -25,6 +25,7 @@ mod money_races; // more of them: refunds, orphans, the provider's bad days, clo
 mod refunds; // money that goes back, and what becomes of the seats
 mod reconcile; // the provider's books beside ours, and the gate
 mod exchange; // what staff do with an order besides
+mod swap; // seats of another evening, and what is paid up by card
 mod readme; // what the README says to type
 mod command_line; // the binary as an operator meets it
 mod demo; // one command, and gone without a trace

@@ -4,46 +4,13 @@ use chrono::TimeDelta;
 use ed25519_dalek::VerifyingKey;
 use fullhouse::{payment::signature, ticket::code};
 use fullhouse_tests::{
-    clock::Clock,
-    database::Database,
     eventually,
     fan::{self, Fan},
-    hub::Hub,
-    provider::{CARD, CHALLENGED, DECLINED, Provider, key, order, until},
+    provider::{CARD, CHALLENGED, DECLINED, key, order, until},
     rows::Rows,
+    scene::Scene,
 };
 use serde_json::{Value, json};
-
-struct Scene {
-    database: Database,
-    clock: Clock,
-    provider: Provider,
-    hub: Hub,
-    event: i64,
-}
-
-impl Scene {
-    async fn open(rows: Rows) -> Self {
-        let (database, clock) = Database::with_clock().await;
-        let event = rows.open(database.pool()).await;
-        let provider = Provider::start().await;
-        let mut config = database.config().await;
-        provider.configure(&mut config);
-        let hub = Hub::start(config).await;
-        provider.webhooks_to(&hub.url()).await;
-        Self { database, clock, provider, hub, event }
-    }
-
-    async fn fan(&self) -> Fan {
-        fan::many(&self.database, &self.hub.url(), 1).await.remove(0)
-    }
-
-    async fn close(self) {
-        self.provider.ledger().await.agrees_with(&self.database).await;
-        self.hub.stop().await;
-        self.database.finish().await;
-    }
-}
 
 #[tokio::test]
 async fn a_card_buys_seats_and_their_tickets_can_be_checked_without_us() {

@@ -36,6 +36,7 @@ impl Counter {
         let hub = Hub::start(config).await;
         provider.webhooks_to(&hub.url()).await;
         let till = Till::enrol(&database, &hub.url(), "counter 1").await;
+        Till::place_reader(&database, "counter 1", READER).await;
         let held = till.hold(event, &[1, 2]).await.ok();
         Self { database, clock, provider, hub, till, held }
     }

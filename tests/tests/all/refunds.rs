@@ -1,79 +1,13 @@
 //! Money that goes back: by seat, by amount, all of it; what becomes of the seats; an event that is called off.
 
 use fullhouse_tests::{
-    database::Database,
     eventually,
-    fan::{self, Fan},
-    hub::Hub,
-    provider::{CARD, Provider, key, order, until},
+    fan::Fan,
+    provider::{key, order},
     rows::Rows,
-    till::Till,
+    scene::{Scene, seats},
 };
 use serde_json::{Value, json};
-
-struct Scene {
-    database: Database,
-    provider: Provider,
-    hub: Hub,
-    till: Till,
-    event: i64,
-}
-
-impl Scene {
-    async fn open(rows: Rows) -> Self {
-        let database = Database::new().await;
-        let event = rows.open(database.pool()).await;
-        let provider = Provider::start().await;
-        let mut config = database.config().await;
-        provider.configure(&mut config);
-        let hub = Hub::start(config).await;
-        provider.webhooks_to(&hub.url()).await;
-        let till = Till::enrol(&database, &hub.url(), "Window 1").await;
-        Self { database, provider, hub, till, event }
-    }
-
-    async fn fan(&self) -> Fan {
-        fan::many(&self.database, &self.hub.url(), 1).await.remove(0)
-    }
-
-    async fn bought(&self, fan: &Fan, seats: &[i32]) -> Value {
-        let open = order(fan, self.event, seats).await;
-        fan.pay(&open, &key(), CARD).await.ok();
-        until(fan, &open, &["captured"]).await
-    }
-
-    /// Until nothing is on its way back any more; what is not there then has failed.
-    async fn until_settled(&self) {
-        eventually("refunds are settled", || async {
-            let open: i64 = self.count("select count(*) from refund where state in ('pending', 'accepted')").await;
-            (open == 0).then_some(())
-        })
-        .await;
-    }
-
-    async fn count(&self, sql: &str) -> i64 {
-        sqlx::query_scalar(sql).fetch_one(self.database.pool()).await.expect("the test's database answers")
-    }
-
-    async fn status(&self, seat: i32) -> i16 {
-        sqlx::query_scalar("select status from event_seat where event_id = $1 and seat_no = $2")
-            .bind(self.event)
-            .bind(seat)
-            .fetch_one(self.database.pool())
-            .await
-            .expect("a seat")
-    }
-
-    async fn close(self) {
-        self.provider.ledger().await.agrees_with(&self.database).await;
-        self.hub.stop().await;
-        self.database.finish().await;
-    }
-}
-
-fn seats(seats: &[i32], become_: &str) -> Value {
-    json!({ "what": { "kind": "seats", "seats": seats }, "seats_become": become_, "reason": "asked for" })
-}
 
 fn all(become_: &str) -> Value {
     json!({ "what": { "kind": "all" }, "seats_become": become_, "reason": "asked for" })
@@ -168,6 +102,25 @@ async fn a_seat_is_sold_and_given_back_again_and_becomes_what_was_said() {
     let other = scene.fan().await;
     assert_eq!(other.hold(scene.event, &[5]).await.code(), "seats_unavailable");
     other.hold(scene.event, &[1]).await.ok();
+
+    // What is dead is not put on sale in passing, together with others: only by its own verb, with a reason.
+    let both = json!({ "seats": [5, 6], "reason": "on sale again" });
+    let refused = scene.till.post(&path("unblock"), both.clone()).await;
+    assert_eq!((refused.code(), &refused.body["seats"]), ("seats_dead", &json!([6])));
+    assert_eq!(scene.till.post(&path("revive"), both).await.body["seats"], json!([5]), "that one is only blocked");
+    assert_eq!((scene.status(5).await, scene.status(6).await), (3, 3));
+    let mended = json!({ "seats": [6], "reason": "the pillar is gone" });
+    assert_eq!(scene.till.post(&path("revive"), json!({ "seats": [6], "reason": " " })).await.code(), "bad_request");
+    assert_eq!(scene.till.post(&path("revive"), mended.clone()).await.status, 204);
+    assert_eq!(scene.till.post(&path("revive"), mended).await.code(), "seats_in_use", "it lives");
+    let last = "select verb || ': ' || reason from seat_note where seat_no = 6 order by id desc limit 1";
+    let said: String = sqlx::query_scalar(last).fetch_one(scene.database.pool()).await.expect("a note");
+    assert_eq!((scene.status(6).await, said.as_str()), (0, "revive: the pillar is gone"));
+    // Blocked and unblocked from then on like any other.
+    for verb in ["block", "unblock"] {
+        let body = json!({ "seats": [6], "reason": "a camera" });
+        assert_eq!(scene.till.post(&path(verb), body).await.status, 204, "{verb}");
+    }
     scene.close().await;
 }
 
@@ -251,8 +204,7 @@ async fn a_refused_refund_stays_on_the_list_until_somebody_has_seen_to_it() {
     assert_eq!((&list["refunds_failed"], &list["refunds"]), (&json!(0), &json!([])));
     assert_eq!(scene.provider.ledger().await.refunded(), 4_500, "one by card, one by hand");
     assert_eq!(scene.count("select count(*) from refund where kind = 'cash' and state = 'succeeded'").await, 1);
-    scene.hub.stop().await;
-    scene.database.finish().await;
+    scene.end().await;
 }
 
 #[tokio::test]

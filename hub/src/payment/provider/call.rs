@@ -78,6 +78,9 @@ pub struct Call {
 /// In place of a payment method's token: a card that will be held to a reader.
 pub const CARD_PRESENT: &str = "card_present";
 
+/// The charge is shown in full: whose card paid, in its last four digits.
+const SHOW_CHARGE: (&str, &str) = ("expand[]", "latest_charge");
+
 /// What a PaymentIntent is created from.
 #[derive(Debug, Clone, Copy)]
 pub struct NewIntent<'a> {
@@ -133,7 +136,7 @@ impl Call {
 
     pub fn capture(attempt_id: Uuid, pi_id: &str, n: i32) -> Self {
         let path = format!("/v1/payment_intents/{}/capture", segment(pi_id));
-        Self::write(Op::Capture, path, numbered(attempt_id, "capture", n), Vec::new())
+        Self::write(Op::Capture, path, numbered(attempt_id, "capture", n), form(&[SHOW_CHARGE]))
     }
 
     pub fn cancel(attempt_id: Uuid, pi_id: &str, n: i32) -> Self {
@@ -160,7 +163,9 @@ impl Call {
     }
 
     pub fn get(pi_id: &str) -> Self {
-        Self { op: Op::Get, path: format!("/v1/payment_intents/{}", segment(pi_id)), idem_key: None, body: Vec::new() }
+        let query = form(&[SHOW_CHARGE]);
+        let path = format!("/v1/payment_intents/{}?{}", segment(pi_id), String::from_utf8_lossy(&query));
+        Self { op: Op::Get, path, idem_key: None, body: Vec::new() }
     }
 
     pub fn list_refunds(pi_id: &str) -> Self {
@@ -233,6 +238,7 @@ mod tests {
 
     #[test]
     fn an_id_cannot_leave_its_place_in_the_path() {
-        assert_eq!(Call::get("pi_1/../../x?y").path, "/v1/payment_intents/pi_1%2F..%2F..%2Fx%3Fy");
+        let path = Call::get("pi_1/../../x?y").path;
+        assert_eq!(path, "/v1/payment_intents/pi_1%2F..%2F..%2Fx%3Fy?expand%5B%5D=latest_charge");
     }
 }

@@ -26,7 +26,7 @@ use serde_json::Value;
 
 pub use call::{Book, CARD_PRESENT, Call, NewIntent, Op};
 pub use figures::Figures;
-pub use wire::{BalanceTransaction, IntentStatus, Page, PaymentIntent, Reader, Refund, RefundStatus, Refusal};
+pub use wire::{BalanceTransaction, Card, IntentStatus, Page, PaymentIntent, Reader, Refund, RefundStatus, Refusal};
 
 use crate::config;
 

@@ -41,11 +41,26 @@ pub struct PaymentIntent {
     pub last_payment_error: Option<Refusal>,
     #[serde(default)]
     next_action: Option<Value>,
-    #[serde(default, deserialize_with = "id_or_object")]
-    pub latest_charge: Option<String>,
+    #[serde(default, deserialize_with = "charge")]
+    pub latest_charge: Option<Charge>,
     /// Unix seconds.
     #[serde(default)]
     pub created: i64,
+}
+
+/// What an intent's money came by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Charge {
+    pub id: String,
+    /// If the charge is shown in full, and a card paid.
+    pub card: Option<Card>,
+}
+
+/// All that is ever kept of a card.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Card {
+    pub brand: String,
+    pub last4: String,
 }
 
 impl PaymentIntent {
@@ -163,6 +178,20 @@ fn id_or_object<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Opt
     })
 }
 
+/// A charge's id, or all of it. What is not a brand and four digits is not kept.
+fn charge<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Charge>, D::Error> {
+    let value = Option::<Value>::deserialize(deserializer)?.unwrap_or_default();
+    let Some(id) = value.as_str().or_else(|| value.get("id")?.as_str()) else { return Ok(None) };
+    let card = || {
+        let details = value.get("payment_method_details")?;
+        let card = details.get(details.get("type")?.as_str()?)?;
+        let (brand, last4) = (card.get("brand")?.as_str()?, card.get("last4")?.as_str()?);
+        let sound = (1..=32).contains(&brand.len()) && last4.len() == 4 && last4.bytes().all(|b| b.is_ascii_digit());
+        sound.then(|| Card { brand: brand.to_owned(), last4: last4.to_owned() })
+    };
+    Ok(Some(Charge { id: id.to_owned(), card: card() }))
+}
+
 fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: serde::Deserializer<'de>,
@@ -186,6 +215,25 @@ mod tests {
         assert_eq!(intent.status, IntentStatus::Other("requires_moonlight".into()));
         assert_eq!(intent.last_payment_error.as_ref().unwrap().reason(), "card_declined");
         assert_eq!(intent.action_url(), Some("https://x/3ds"));
+    }
+
+    #[test]
+    fn of_a_card_its_brand_and_four_digits_are_read_and_nothing_else() {
+        let card = |charge: Value| {
+            let intent = serde_json::json!({"id": "pi_1", "status": "succeeded", "amount": 5, "currency": "eur", "latest_charge": charge});
+            serde_json::from_value::<PaymentIntent>(intent).unwrap().latest_charge
+        };
+        let shown = |kind: &str, last4: &str| {
+            card(
+                serde_json::json!({"id": "ch_1", "payment_method_details": {"type": kind, kind: {"brand": "visa", "last4": last4, "exp_year": 2030}}}),
+            )
+        };
+        let visa = Some(Card { brand: "visa".into(), last4: "4242".into() });
+        assert_eq!(shown("card", "4242").unwrap().card, visa);
+        assert_eq!(shown("card_present", "4242").unwrap().card, visa);
+        assert_eq!(shown("card", "4242424242424242").unwrap().card, None, "never a whole number");
+        assert_eq!(card(serde_json::json!("ch_1")), Some(Charge { id: "ch_1".into(), card: None }));
+        assert_eq!(card(Value::Null), None);
     }
 
     #[test]

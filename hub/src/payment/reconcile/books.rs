@@ -100,7 +100,7 @@ pub async fn write_intent(pool: &PgPool, intent: &PaymentIntent) -> sqlx::Result
         intent.amount,
         intent.amount_received,
         intent.currency.to_ascii_lowercase(),
-        intent.latest_charge,
+        intent.latest_charge.as_ref().map(|charge| &charge.id),
         named("attempt"),
         named("order"),
         intent.created

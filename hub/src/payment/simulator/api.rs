@@ -283,6 +283,14 @@ pub fn get(world: &World, id: &str) -> Reply {
     }
 }
 
+/// An intent that is answered with shows its charge in full, instead of naming it.
+pub fn show_charge(world: &World, body: &mut Value) {
+    let at = body["id"].as_str().filter(|_| body["object"] == "payment_intent").and_then(|id| world.intent(id));
+    if let Some(charge) = at.and_then(|at| world.charge(at)) {
+        body["latest_charge"] = charge;
+    }
+}
+
 pub fn refund(world: &mut World, params: &Params, effect: &Effect) -> Reply {
     let found = match (params.get("payment_intent"), params.get("charge")) {
         (Some(id), _) => world.intent(id).ok_or_else(|| Reply::missing("payment_intent", id)),
@@ -357,8 +365,8 @@ pub fn list_intents(world: &World, params: &Params) -> Reply {
 }
 
 pub fn get_charge(world: &World, id: &str) -> Reply {
-    let found = world.intents.iter().find(|i| i.charge.as_deref() == Some(id));
-    found.and_then(Intent::render_charge).map_or_else(|| Reply::missing("charge", id), Reply::ok)
+    let found = world.intents.iter().position(|i| i.charge.as_deref() == Some(id));
+    found.and_then(|at| world.charge(at)).map_or_else(|| Reply::missing("charge", id), Reply::ok)
 }
 
 pub fn list_refunds(world: &World, params: &Params) -> Reply {

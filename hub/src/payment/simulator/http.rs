@@ -209,7 +209,7 @@ impl Work {
 
     fn perform(&self, world: &mut World, op: &str, id: &str, effect: &Effect) -> Reply {
         let (params, public_url) = (&self.params, self.sim.config().public_url.as_str());
-        match op {
+        let mut reply = match op {
             "create" => api::create(world, params, effect, public_url),
             "confirm" => api::confirm(world, id, params, effect, public_url),
             "capture" => api::capture(world, id, params, effect),
@@ -230,7 +230,11 @@ impl Work {
             "cancel_action" => reader::cancel_action(world, id, effect),
             "present" => reader::present(world, id, params, effect),
             _ => api::payment_method(world, params),
+        };
+        if params.all("expand").any(|path| path == "latest_charge") {
+            api::show_charge(world, &mut reply.body);
         }
+        reply
     }
 
     /// The secret key may do everything; the publishable one, which browsers have, may only make payment methods.

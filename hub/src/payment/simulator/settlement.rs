@@ -91,10 +91,8 @@ pub fn list(world: &World, params: &Params, what: &Settlement) -> Reply {
 impl World {
     /// The charge or refund that money came from.
     pub fn source(&self, id: &str) -> Option<Value> {
-        let charge = self.intents.iter().find(|i| i.charge.as_deref() == Some(id));
-        charge
-            .and_then(|intent| intent.render_charge())
-            .or_else(|| self.refunds.iter().find(|r| r.id == id).map(|r| r.render()))
+        let charge = self.intents.iter().position(|i| i.charge.as_deref() == Some(id));
+        charge.and_then(|at| self.charge(at)).or_else(|| self.refunds.iter().find(|r| r.id == id).map(|r| r.render()))
     }
 }
 

@@ -347,6 +347,12 @@ impl World {
         }
     }
 
+    /// The charge of an intent, with the card that paid.
+    pub fn charge(&self, at: usize) -> Option<Value> {
+        let intent = self.intents.get(at)?;
+        intent.render_charge(intent.payment_method.as_ref().and_then(|m| self.methods.get(m)))
+    }
+
     /// A refund that fails after all is money that we have again.
     fn money_comes_back_if_failed(&mut self, at: usize, how: &How) {
         let refund = self.refunds[at].clone();
@@ -379,7 +385,7 @@ impl Intent {
     }
 
     /// Its charge, once there was one: what the money of a settlement names as its source.
-    pub fn render_charge(&self) -> Option<Value> {
+    fn render_charge(&self, method: Option<&Method>) -> Option<Value> {
         let charge = self.charge.as_ref()?;
         let captured = self.amount_received > 0;
         let kind = if self.is_at_reader() { "card_present" } else { "card" };
@@ -390,7 +396,9 @@ impl Intent {
             "paid": self.amount_capturable > 0 || captured, "payment_intent": self.id,
             "payment_method": self.payment_method, "refunded": captured && self.refunded == self.amount_received,
             "status": if self.last_error.is_some() { "failed" } else { "succeeded" },
-            "payment_method_details": {"type": kind, kind: {"capture_before": self.expires_at.map(|ms| ms / 1000)}},
+            "payment_method_details": {"type": kind, kind: {
+                "brand": method.map(|_| "visa"), "last4": method.map(|m| &m.last4),
+                "capture_before": self.expires_at.map(|ms| ms / 1000)}},
         }))
     }
 
