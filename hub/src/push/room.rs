@@ -44,7 +44,8 @@ const BODY_BYTES_MAX: usize = 256 * 1024;
 
 pub struct Room {
     state: RwLock<State>,
-    at: RwLock<Position>,
+    /// Where the head is, and since when.
+    head: RwLock<(Position, Instant)>,
     doors: Doors,
     /// Shards with viewers of it.
     watches: AtomicUsize,
@@ -126,7 +127,7 @@ impl Room {
     pub fn new(track: Track, source: Source, config: &config::Push, doors: Doors) -> Self {
         let ring = Ring::new(track.at().frame, config.ring_frames_max, Duration::from_secs(config.ring_s));
         Self {
-            at: RwLock::new(track.at()),
+            head: RwLock::new((track.at(), Instant::now())),
             doors,
             watches: AtomicUsize::new(0),
             spans: Mutex::default(),
@@ -220,7 +221,12 @@ impl Room {
     }
 
     pub fn at(&self) -> Position {
-        *self.at.read().unwrap_or_else(PoisonError::into_inner)
+        self.head().0
+    }
+
+    /// Where the head is, and since when.
+    pub fn head(&self) -> (Position, Instant) {
+        *self.head.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Every seat at present: for tests, and for whoever needs no bytes.
@@ -302,7 +308,7 @@ impl Room {
     }
 
     fn tell(&self, state: &State) {
-        *self.at.write().unwrap_or_else(PoisonError::into_inner) = state.track.at();
+        *self.head.write().unwrap_or_else(PoisonError::into_inner) = (state.track.at(), Instant::now());
         self.doors.ring();
     }
 

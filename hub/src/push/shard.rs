@@ -12,6 +12,9 @@
 //! - A viewer that takes nothing, or gives no sign of life, is closed within a stated time.
 
 mod door; // how viewers come in, and what wakes a shard
+mod hall; // a room's viewers, and how far a round has come
+mod sending; // what follows, and the rest of what a socket did not take
+mod hearing; // what clients say
 mod memo; // what follows on a cursor, looked up once a step
 mod numbers; // counted as it goes
 #[cfg(test)]
@@ -19,7 +22,6 @@ mod tests;
 
 use std::{
     collections::HashMap,
-    io::{ErrorKind, Read, Write},
     net::TcpStream,
     sync::Arc,
     time::{Duration, Instant},
@@ -32,14 +34,14 @@ use nix::{
     sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout},
 };
 
-use self::{door::Door, memo::Memo, numbers::Tally};
+use self::{door::Door, hall::Hall, memo::Memo, numbers::Tally};
 pub use self::{
-    door::{Arrival, Doors, Place, Places},
+    door::{Arrival, Doors, Place, Places, Shares},
     numbers::Numbers,
 };
 use super::{
-    room::{Next, Room, Watch},
-    wire::{self, Input},
+    room::{Room, Watch},
+    wire,
 };
 
 /// Viewers that are written to before arrivals and answers get their turn.
@@ -111,17 +113,6 @@ enum Waiting {
     Parts { rest: Bytes, until: Instant },
 }
 
-/// A room with viewers in this shard.
-struct Hall {
-    room: Watch,
-    viewers: Vec<u32>,
-    /// The head that the present round leads to, or the last one led to.
-    served: Position,
-    /// Viewers that the present round has not reached: the first so many of the list. It goes from
-    /// the end, so that nobody is missed when the last one takes the place of one that left.
-    left: usize,
-}
-
 struct Shard {
     door: Arc<Door>,
     patience: Patience,
@@ -143,14 +134,6 @@ struct Shard {
     ping_next: usize,
     ping_share: f64,
     is_draining: bool,
-}
-
-/// What became of a write.
-enum Sent {
-    Whole,
-    /// So many bytes.
-    Part(usize),
-    Gone,
 }
 
 impl Shard {
@@ -219,7 +202,9 @@ impl Shard {
         if rings {
             self.answer_door(now);
         }
-        self.step(now);
+        if let Some(since) = self.step(now) {
+            self.tally.round(clock().saturating_duration_since(since));
+        }
         if now.duration_since(self.ticked) >= TICK {
             self.tick(now);
         }
@@ -253,9 +238,8 @@ impl Shard {
         let (room, listed, refused) = match arrival.entry {
             Ok(room) => {
                 let room = self.hall(room);
-                let viewers = &mut self.halls[room as usize].as_mut().expect("just looked up").viewers;
-                viewers.push(slot);
-                (room, viewers.len() as u32 - 1, None)
+                let hall = self.halls[room as usize].as_mut().expect("just looked up");
+                (room, hall.enter(slot), None)
             }
             Err(code) => (NO_ROOM, 0, Some(code)),
         };
@@ -283,9 +267,9 @@ impl Shard {
     }
 
     fn hall(&mut self, room: Arc<Room>) -> u32 {
-        let (served, room) = (room.at(), Watch::new(room));
+        let room = Watch::new(room);
         *self.hall_of.entry(room.address()).or_insert_with(|| {
-            let hall = Some(Hall { room, viewers: Vec::new(), served, left: 0 });
+            let hall = Some(Hall::new(room));
             match self.halls.iter().position(Option::is_none) {
                 Some(vacant) => {
                     self.halls[vacant] = hall;
@@ -312,76 +296,6 @@ impl Shard {
         }
     }
 
-    /// The next step of the round.
-    fn step(&mut self, now: Instant) {
-        let mut budget = STEP_VIEWERS;
-        let mut memo = Memo::default();
-        self.in_round = false;
-        for index in 0..self.halls.len() {
-            while let Some(slot) = self.halls[index].as_mut().and_then(Hall::next_in_round) {
-                if budget == 0 {
-                    self.in_round = true;
-                    return;
-                }
-                budget -= 1;
-                self.halls[index].as_mut().expect("it has viewers").left -= 1;
-                self.serve(slot, &mut memo, now);
-            }
-            // It may have moved on meanwhile.
-            if self.halls[index].as_mut().is_some_and(Hall::begins_round) {
-                self.in_round = true;
-            }
-        }
-    }
-
-    /// Gives a viewer what follows on its cursor, until there is no more or its socket is full.
-    fn serve(&mut self, slot: u32, memo: &mut Memo, now: Instant) {
-        loop {
-            let Some(viewer) = self.viewers[slot as usize].as_mut() else { return };
-            let was_ahead = viewer.waits && matches!(self.waiting.get(&slot), Some(Waiting::Ahead { .. }));
-            if viewer.waits && !was_ahead {
-                return;
-            }
-            let Some(hall) = self.halls.get(viewer.room as usize).and_then(Option::as_ref) else { return };
-            let next = memo.next(viewer.room, &hall.room, viewer.cursor());
-            if was_ahead && *next != Next::Ahead {
-                viewer.waits = false;
-                self.waiting.remove(&slot);
-            }
-            let (bytes, at) = match next {
-                Next::Nothing => return,
-                Next::Ahead => {
-                    if !was_ahead {
-                        self.wait(slot, Waiting::Ahead { until: now + AHEAD_MAX });
-                    }
-                    return;
-                }
-                Next::Message { bytes, at } => (bytes, *at),
-            };
-            match send(&viewer.stream, bytes) {
-                Sent::Whole => {
-                    (viewer.at, viewer.is_fresh) = (at, false);
-                    self.tally.sent(bytes.len());
-                }
-                Sent::Part(0) => return self.lag(slot, Bytes::new(), now),
-                Sent::Part(sent) => {
-                    (viewer.at, viewer.is_fresh) = (at, false);
-                    self.tally.sent(bytes.len());
-                    let rest = bytes.slice(sent..);
-                    return self.lag(slot, rest, now);
-                }
-                Sent::Gone => return self.remove(slot),
-            }
-        }
-    }
-
-    /// Its socket is full: it is given more when there is room.
-    fn lag(&mut self, slot: u32, rest: Bytes, now: Instant) {
-        self.wait(slot, Waiting::Lags { rest, since: now });
-        self.watch(slot, WRITABLE);
-        self.tally.lags += 1;
-    }
-
     fn wait(&mut self, slot: u32, state: Waiting) {
         if let Some(viewer) = self.viewers[slot as usize].as_mut() {
             viewer.waits = true;
@@ -394,102 +308,6 @@ impl Shard {
         if self.epoll.modify(&viewer.stream, &mut EpollEvent::new(flags, slot.into())).is_err() {
             self.remove(slot);
         }
-    }
-
-    /// There is room in its socket again.
-    fn send_rest(&mut self, slot: u32, now: Instant) {
-        let Some(viewer) = self.viewers[slot as usize].as_mut() else { return };
-        let (rest, lags) = match self.waiting.get_mut(&slot) {
-            Some(Waiting::Lags { rest, since }) => {
-                *since = now;
-                (rest, true)
-            }
-            Some(Waiting::Parts { rest, .. }) => (rest, false),
-            Some(Waiting::Ahead { .. }) | None => return self.watch(slot, READABLE),
-        };
-        match send(&viewer.stream, rest) {
-            Sent::Part(sent) => _ = rest.split_to(sent),
-            Sent::Gone => self.remove(slot),
-            Sent::Whole => {
-                rest.clear();
-                if lags {
-                    viewer.waits = false;
-                    self.waiting.remove(&slot);
-                }
-                self.watch(slot, READABLE);
-                if lags {
-                    self.serve(slot, &mut Memo::default(), now);
-                }
-            }
-        }
-    }
-
-    /// A client has said something, or has gone.
-    fn hear(&mut self, slot: u32, now: Instant) {
-        let mut bytes = [0; wire::INPUT_BYTES_MAX];
-        let Some(viewer) = self.viewers[slot as usize].as_ref() else { return };
-        match (&viewer.stream).read(&mut bytes) {
-            Ok(0) => self.remove(slot),
-            Ok(count) => self.hear_bytes(slot, &bytes[..count], now),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-            Err(_) => self.remove(slot),
-        }
-    }
-
-    fn hear_bytes(&mut self, slot: u32, new: &[u8], now: Instant) {
-        let mut bytes = self.heard_partly.remove(&slot).unwrap_or_default();
-        bytes.extend_from_slice(new);
-        let mut begin = 0;
-        loop {
-            let Some(viewer) = self.viewers[slot as usize].as_mut() else { return };
-            let parts = matches!(self.waiting.get(&slot), Some(Waiting::Parts { .. }));
-            match wire::read(&mut bytes[begin..]) {
-                Ok(Some((input, used))) => {
-                    begin += used;
-                    (viewer.unanswered, viewer.heard) = (0, viewer.heard.saturating_add(1));
-                    match input {
-                        Input::Close(_) if parts => return self.remove(slot),
-                        Input::Close(code) => return self.reply_to_close(slot, code),
-                        _ if parts => {}
-                        _ if viewer.heard > INPUT_MESSAGES_MAX => return self.part(slot, close::BAD_REQUEST, now),
-                        Input::Ping(content) => {
-                            let pong = wire::pong(content);
-                            self.send_aside(slot, pong, now);
-                        }
-                        Input::Pong | Input::Text => {}
-                    }
-                }
-                Ok(None) => break,
-                Err(wire::Refused) if parts => return, // it is going anyway
-                Err(wire::Refused) => return self.part(slot, close::BAD_REQUEST, now),
-            }
-        }
-        if begin < bytes.len() {
-            bytes.drain(..begin);
-            self.heard_partly.insert(slot, bytes);
-        }
-    }
-
-    /// A few bytes of ours between the frames; not while a frame is half out or the socket is full.
-    fn send_aside(&mut self, slot: u32, bytes: Bytes, now: Instant) {
-        let Some(viewer) = self.viewers[slot as usize].as_ref() else { return };
-        if viewer.waits && !matches!(self.waiting.get(&slot), Some(Waiting::Ahead { .. })) {
-            return;
-        }
-        match send(&viewer.stream, &bytes) {
-            Sent::Whole => {}
-            Sent::Part(sent) => self.lag(slot, if sent == 0 { Bytes::new() } else { bytes.slice(sent..) }, now),
-            Sent::Gone => self.remove(slot),
-        }
-    }
-
-    fn reply_to_close(&mut self, slot: u32, code: Option<u16>) {
-        let Some(viewer) = self.viewers[slot as usize].as_ref() else { return };
-        let half_out = matches!(self.waiting.get(&slot), Some(Waiting::Lags { rest, .. }) if !rest.is_empty());
-        if !half_out {
-            let _ = send(&viewer.stream, &wire::close(code, "")); // it is going, whether it hears this or not
-        }
-        self.remove(slot);
     }
 
     /// Closes with a code, after what is half out, and waits a moment for the client's answer, so that
@@ -517,14 +335,12 @@ impl Shard {
 
     fn leave_hall(&mut self, slot: u32) {
         let Some(viewer) = self.viewers[slot as usize].as_mut() else { return };
-        let (room, listed) = (std::mem::replace(&mut viewer.room, NO_ROOM) as usize, viewer.listed as usize);
+        let (room, listed) = (std::mem::replace(&mut viewer.room, NO_ROOM) as usize, viewer.listed);
         let Some(hall) = self.halls.get_mut(room).and_then(Option::as_mut) else { return };
-        hall.viewers.swap_remove(listed);
-        hall.left = hall.left.min(hall.viewers.len());
-        if let Some(moved) = hall.viewers.get(listed) {
-            self.viewers[*moved as usize].as_mut().expect("whoever is listed is there").listed = listed as u32;
+        if let Some(moved) = hall.leave(listed) {
+            self.viewers[moved as usize].as_mut().expect("whoever is listed is there").listed = listed;
         }
-        if hall.viewers.is_empty() {
+        if hall.is_empty() {
             self.hall_of.remove(&hall.room.address());
             self.halls[room] = None;
         }
@@ -589,31 +405,5 @@ impl Shard {
         if self.heard_partly.capacity() > 64 + 8 * self.heard_partly.len() {
             self.heard_partly.shrink_to(2 * self.heard_partly.len());
         }
-    }
-}
-
-impl Hall {
-    /// Begins a round if the last one is done and the head has moved. Whether there is one.
-    fn begins_round(&mut self) -> bool {
-        let head = self.room.at();
-        if self.left == 0 && head != self.served {
-            self.served = head;
-            self.left = self.viewers.len();
-        }
-        self.left > 0
-    }
-
-    fn next_in_round(&mut self) -> Option<u32> {
-        self.viewers.get(self.left.checked_sub(1)?).copied()
-    }
-}
-
-/// As much as the kernel takes at once.
-fn send(mut stream: &TcpStream, bytes: &[u8]) -> Sent {
-    match stream.write(bytes) {
-        Ok(sent) if sent == bytes.len() => Sent::Whole,
-        Ok(sent) => Sent::Part(sent),
-        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Sent::Part(0),
-        Err(_) => Sent::Gone,
     }
 }

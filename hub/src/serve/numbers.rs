@@ -33,6 +33,9 @@ impl Collector for Numbers {
         gauge("database_connections", "Connections open to PostgreSQL", self.pool.size().into())?;
         gauge("database_connections_idle", "Connections that wait for work", self.pool.num_idle() as i64)?;
         gauge("sockets", "Live maps that are open", self.rooms.sockets() as i64)?;
+        let push = self.rooms.numbers();
+        let lag_us = i64::try_from(push.lag_us.load(Ordering::Relaxed)).unwrap_or(i64::MAX);
+        gauge("push_lag_microseconds", "Until the last viewer had what the last round brought", lag_us)?;
         gauge("desk_waiting", "Requests that wait at all desks", self.desks.waiting() as i64)?;
         let counts = self.desks.counts();
         let mut counter = |name, help, value: &AtomicU64| {
@@ -43,10 +46,11 @@ impl Collector for Numbers {
         counter("desk_batches", "Transactions that decided them", &counts.batches)?;
         counter("desk_batches_failed", "Batches that had to run singly", &counts.failed_batches)?;
         counter("desk_busy_microseconds", "Time in those transactions", &counts.busy_us)?;
-        let push = self.rooms.numbers();
         counter("push_messages", "Messages that sockets of maps took", &push.messages)?;
         counter("push_bytes", "Their bytes", &push.bytes)?;
         counter("push_lags", "How often a socket of a map was full", &push.lags)?;
+        counter("push_rounds", "Rounds through the maps of a room", &push.rounds)?;
+        counter("push_round_microseconds", "From a frame's arrival until its round was done", &push.round_us)?;
         counter(
             "push_closed_slow",
             "Maps closed with 4000: they took nothing, or gave no sign of life",
