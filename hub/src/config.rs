@@ -75,6 +75,7 @@ section!(Push {
     ring_frames_max: usize,
     frame_changes_max: usize,
     sockets_max: usize,
+    sockets_an_address_max: usize,
     send_timeout_s: u64,
     ping_interval_s: u64,
     send_buffer_bytes: usize,

@@ -22,7 +22,7 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use super::{
-    extract::{PathId, takes_gzip},
+    extract::{Address, PathId, takes_gzip},
     problem::{Code, Problem},
 };
 use crate::{
@@ -128,6 +128,7 @@ pub async fn live(
     State(hub): State<Hub>,
     State(rooms): State<Rooms>,
     PathId(event): PathId<String>,
+    Address(address): Address,
     mut request: Request,
 ) -> Result<Response, Problem> {
     let not_a_socket = || Problem::new(Code::BadRequest).detail("This address takes a WebSocket, version 13.");
@@ -143,7 +144,7 @@ pub async fn live(
     let outcome = match (cursor, room(&hub, &event).await?) {
         (Err(refused), _) => Err(refused),
         (_, None) => Err((close::EVENT_UNKNOWN, Code::EventUnknown)),
-        (Ok(cursor), Some(room)) => match rooms.place() {
+        (Ok(cursor), Some(room)) => match rooms.place(&address) {
             Some(place) => Ok((cursor, room, place)),
             None => Err((close::TOO_MANY_SOCKETS, Code::TooManySockets)),
         },

@@ -29,7 +29,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
     room::{Room, Source},
-    shard::{Arrival, Doors, Numbers, Patience, Place, Places},
+    shard::{Arrival, Doors, Numbers, Patience, Place, Places, Shares},
 };
 use crate::{
     config,
@@ -55,7 +55,7 @@ struct Inner {
     config: config::Push,
     pool: PgPool,
     reading: Semaphore,
-    places: Arc<Places>,
+    places: Shares,
     turned_away: Arc<Places>,
     doors: Doors,
     numbers: Arc<Numbers>,
@@ -85,7 +85,7 @@ impl Rooms {
         });
         Ok(Self(Arc::new(Inner {
             rooms: DashMap::new(),
-            places: Places::new(config.sockets_max),
+            places: Shares::new(config.sockets_max, config.sockets_an_address_max),
             turned_away: Places::new(TURNED_AWAY_AT_ONCE_MAX),
             doors,
             numbers,
@@ -118,9 +118,9 @@ impl Rooms {
         Some(room.clone())
     }
 
-    /// A place for one more socket, if there is one.
-    pub fn place(&self) -> Option<Place> {
-        self.0.places.take()
+    /// A place for one more socket of this address, if there is one.
+    pub fn place(&self, address: &str) -> Option<Place> {
+        self.0.places.take(address)
     }
 
     /// A place for a socket that is only told why it is closed.

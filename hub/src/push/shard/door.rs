@@ -16,6 +16,7 @@ use std::{
 
 use anyhow::Context;
 use bytes::Bytes;
+use dashmap::DashMap;
 use fullhouse_protocol::frames::Position;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use tokio_util::task::TaskTracker;
@@ -36,11 +37,13 @@ pub struct Arrival {
     pub place: Place,
 }
 
-/// So many at once.
+/// So many at once, of one address or of all.
 #[derive(Debug)]
 pub struct Places {
     taken: AtomicUsize,
     max: usize,
+    /// Those of all, of which an address has its own.
+    of: Option<Arc<Places>>,
 }
 
 /// One of them, until it is dropped.
@@ -49,12 +52,26 @@ pub struct Place(Arc<Places>);
 
 impl Places {
     pub fn new(max: usize) -> Arc<Self> {
-        Arc::new(Self { taken: AtomicUsize::new(0), max })
+        Arc::new(Self { taken: AtomicUsize::new(0), max, of: None })
+    }
+
+    /// Some of these: no more than `max` of them.
+    pub fn some(self: &Arc<Self>, max: usize) -> Arc<Self> {
+        Arc::new(Self { taken: AtomicUsize::new(0), max, of: Some(self.clone()) })
     }
 
     pub fn take(self: &Arc<Self>) -> Option<Place> {
-        let one_more = |taken| (taken < self.max).then_some(taken + 1);
-        self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
+        let one_more = |places: &Self| {
+            let more = |taken| (taken < places.max).then_some(taken + 1);
+            places.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+        };
+        if !one_more(self) {
+            return None;
+        }
+        if self.of.as_ref().is_some_and(|all| !one_more(all)) {
+            self.taken.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
         Some(Place(self.clone()))
     }
 
@@ -66,6 +83,43 @@ impl Places {
 impl Drop for Place {
     fn drop(&mut self) {
         self.0.taken.fetch_sub(1, Ordering::Relaxed);
+        if let Some(all) = &self.0.of {
+            all.taken.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The places of a node, shared out by address: a venue has many viewers behind one, but not all.
+pub struct Shares {
+    all: Arc<Places>,
+    an_address_max: usize,
+    addresses: DashMap<String, Arc<Places>>,
+    /// Addresses without viewers are forgotten when there are so many.
+    forget_at: AtomicUsize,
+}
+
+const FORGET_AT: usize = 1_024;
+
+impl Shares {
+    pub fn new(max: usize, an_address_max: usize) -> Self {
+        let forget_at = AtomicUsize::new(FORGET_AT);
+        Self { all: Places::new(max), an_address_max, addresses: DashMap::new(), forget_at }
+    }
+
+    pub fn take(&self, address: &str) -> Option<Place> {
+        if let Some(places) = self.addresses.get(address) {
+            return places.take();
+        }
+        if self.addresses.len() >= self.forget_at.load(Ordering::Relaxed) {
+            self.addresses.retain(|_, places| places.taken() > 0);
+            self.forget_at.store(FORGET_AT.max(2 * self.addresses.len()), Ordering::Relaxed);
+        }
+        let new = || self.all.some(self.an_address_max);
+        self.addresses.entry(address.to_owned()).or_insert_with(new).take() // before it could be forgotten
+    }
+
+    pub fn taken(&self) -> usize {
+        self.all.taken()
     }
 }
 
@@ -168,5 +222,37 @@ impl Doors {
     /// Tells every viewer to go elsewhere; the shards end when they have.
     pub fn drain(&self) {
         self.0.iter().for_each(|door| door.drain());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_shared_out_and_come_back() {
+        let shares = Shares::new(3, 2);
+        let (a, b) = (shares.take("a"), shares.take("a"));
+        assert!(a.is_some() && b.is_some() && shares.take("a").is_none(), "two an address");
+        let c = shares.take("c");
+        assert!(c.is_some() && shares.take("d").is_none(), "three in all");
+        assert_eq!(shares.taken(), 3);
+        drop((a, b, c));
+        assert_eq!(shares.taken(), 0);
+        let all: Vec<_> = (0..3).map(|number| shares.take(&format!("e{number}"))).collect();
+        assert!(all.iter().all(Option::is_some));
+    }
+
+    #[test]
+    fn addresses_without_viewers_are_forgotten() {
+        let shares = Shares::new(1_000_000, 1);
+        let stays = shares.take("stays");
+        for number in 0..10 * FORGET_AT {
+            drop(shares.take(&format!("{number}")));
+        }
+        assert!(shares.addresses.len() <= FORGET_AT);
+        assert!(shares.take("stays").is_none(), "whoever has viewers is remembered");
+        drop(stays);
+        assert!(shares.take("stays").is_some());
     }
 }

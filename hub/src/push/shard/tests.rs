@@ -1,6 +1,9 @@
 //! A shard whose turns are taken one by one, on a clock that is set; the sockets are real.
 
-use std::net::TcpListener;
+use std::{
+    io::{ErrorKind, Read, Write},
+    net::TcpListener,
+};
 
 use fullhouse_protocol::{
     frames::{Change, Frame, Head, encode_delta},
@@ -461,4 +464,62 @@ fn read(node: &mut Node, fan: &mut Fan, messages_max: usize) {
             fan.map.take(Frame::decode(&node.room.snapshot().bytes).unwrap());
         }
     }
+}
+
+/// Clients that send what nobody meant, for a stated time (`FUZZ_SECONDS`, 1 by default; `FUZZ_SEED` repeats a run): each
+/// is heard, ignored or closed with a code, nothing is kept of it, and the others are unharmed.
+#[test]
+fn whatever_clients_send_the_others_are_unharmed() {
+    let variable = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
+    let time = Duration::from_secs(variable("FUZZ_SECONDS").unwrap_or(1));
+    let seed = variable("FUZZ_SEED").unwrap_or_else(rand::random);
+    eprintln!("FUZZ_SEED={seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut node = Node::new(10);
+    let mut bystander = node.open(at(0));
+    let (began, mut tried, mut closed) = (Instant::now(), 0_u64, 0_u64);
+    while began.elapsed() < time {
+        tried += 1;
+        let mut client = node.enter(Ok(node.room.clone()), at(node.room.at().frame));
+        let mut bytes = Vec::new();
+        for _ in 0..random.random_range(1..6) {
+            let kind = *[1_u8, 1, 8, 9, 9, 10, 10, 0, 2, 15].choose(&mut random).unwrap();
+            let length = *[0_usize, 1, 2, 20, 125, 126, 1024, 1025, 70_000].choose(&mut random).unwrap();
+            bytes.push(kind | if random.random_bool(0.95) { 0x80 } else { random.random() });
+            let masked = if random.random_bool(0.95) { 0x80 } else { 0 };
+            match length {
+                ..126 => bytes.push(masked | length as u8),
+                ..=0xffff => bytes.extend([&[masked | 126][..], &(length as u16).to_be_bytes()].concat()),
+                _ => bytes.extend([&[masked | 127][..], &(length as u64).to_be_bytes()].concat()),
+            }
+            bytes.extend([0; 4]);
+            bytes.extend((0..length.min(2_000)).map(|_| if random.random_bool(0.99) { b'x' } else { random.random() }));
+            if random.random_bool(0.1) {
+                let place = random.random_range(0..bytes.len());
+                bytes[place] = random.random();
+            }
+        }
+        for chunk in bytes.chunks(random.random_range(1..3_000)) {
+            if client.write_all(chunk).is_err() {
+                break; // closed, or as much under way as the kernel takes
+            }
+            node.turn();
+        }
+        node.settle();
+        assert!(node.shard.heard_partly.values().all(|kept| kept.len() <= wire::INPUT_BYTES_MAX), "FUZZ_SEED={seed}");
+        let mut answer = Vec::new();
+        let _ = client.read_to_end(&mut answer); // it does not wait
+        let last_close = answer.windows(4).find(|four| four[..2] == [0x88, 2] && four[2..] == [0x0f, 0xa1]);
+        closed += u64::from(last_close.is_some());
+        drop(client);
+        if tried % 64 == 0 {
+            node.publish(if tried % 128 == 0 { Held } else { Sold });
+            assert_eq!(node.frame(&mut bystander).head().at, node.room.at(), "FUZZ_SEED={seed}");
+            node.pass(CLOSE_TIMEOUT + TICK);
+            assert!(node.places.taken() == 1, "FUZZ_SEED={seed}: {} are carried still", node.places.taken());
+            assert!(node.shard.waiting.is_empty() && node.shard.heard_partly.is_empty(), "FUZZ_SEED={seed}");
+        }
+    }
+    eprintln!("{tried} clients, {closed} of them closed with 4001");
+    assert!(closed > tried / 10, "some of it was not allowed");
 }
