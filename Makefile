@@ -70,10 +70,17 @@ screenshots: setup-screenshots $(PAGE) binary ## Pictures of every page, into as
 bench-holds: setup-bench ## Holds a second: ours, one transaction a request, Redis; the last line is JSON
 	cargo run --quiet --release -p fullhouse-tests --bin bench-holds
 
-# Whether the bench runs at all; its figures mean nothing.
+# PUSH_FLAGS: `--parts 1,2`, `--only ours,floor`, `--rounds 3`, `--viewers 100000` (see tests/PUSH-BENCH.md).
+.PHONY: bench-push
+bench-push: setup-bench ## Open maps: what one costs, beside five other servers, and half a million of them; the last line is JSON
+	cargo build --quiet --release -p fullhouse -p fullhouse-tests --bin fullhouse --bin bench-push
+	ulimit -n "$$(ulimit -Hn)" && $(TARGET_DIR)/release/bench-push $(PUSH_FLAGS)
+
+# Whether the benches run at all; their figures mean nothing.
 .PHONY: bench-smoke
 bench-smoke: setup-bench everything
 	$(TARGET_DIR)/debug/bench-holds --smoke
+	$(TARGET_DIR)/debug/bench-push --smoke
 
 .PHONY: model
 model: setup-test ## Every order in which hubs, buyers, the provider and time can act: further than the tests search

@@ -27,12 +27,18 @@ pub fn path() -> PathBuf {
 impl Binary {
     /// `fullhouse serve` with these settings, on a port that was free. More settings: `FULLHOUSE__…` pairs.
     pub async fn serve(config: &Config, more: &[(&str, &str)]) -> Self {
+        Self::serve_as(config, &[], more).await
+    }
+
+    /// Some of the roles only, by their names on the command line.
+    pub async fn serve_as(config: &Config, roles: &[&str], more: &[(&str, &str)]) -> Self {
         let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
         let listen = format!("127.0.0.1:{port}");
         let directory = run().await.directory("binary");
         let log = directory.join("log");
         let mut spec = Spec::new(path())
             .arg("serve")
+            .args(roles.iter().flat_map(|role| ["--role", role]))
             .env("FULLHOUSE__DATABASE__URL", config.database.url.reveal())
             .env("FULLHOUSE__DATABASE__CONNECTIONS_MAX", config.database.connections_max.to_string())
             .env("FULLHOUSE__HTTP__LISTEN", &listen)
@@ -61,6 +67,14 @@ impl Binary {
 
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    pub fn port(&self) -> u16 {
+        self.url.rsplit(':').next().and_then(|port| port.parse().ok()).expect("its own address")
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.pid().as_raw().cast_unsigned()
     }
 
     pub fn log(&self) -> String {

@@ -13,6 +13,7 @@ pub mod database; // a database a test, and what must be true at its end
 pub mod clock; // the database's clock, set by hand
 pub mod proxy; // a wire that can be cut, and that holds back one statement by name
 pub mod nats; // a nats-server that can be stopped
+pub mod nginx; // a cache in front of a hub
 pub mod hall; // plans to sell
 pub mod stage; // an event on sale
 pub mod rows; // halls written straight into the database
@@ -22,6 +23,7 @@ pub mod fan; // a browser's requests
 pub mod caller; // a request whose client hangs up
 pub mod till; // a terminal's requests
 pub mod map; // an open map, following its frames
+pub mod viewers; // many of them, for load
 pub mod smtp; // a mail server that keeps what it gets
 pub mod paper; // a document, as other programs see it
 pub mod scene; // where a test about money begins

@@ -50,6 +50,9 @@ const STEP_VIEWERS: usize = 1_000;
 const EVENTS: usize = 1_024;
 /// What is not done by an event is looked at so often: pings, patience, partings.
 const TICK: Duration = Duration::from_millis(100);
+/// After viewers have come in a shard waits so long before it looks at the door again: in a storm of arrivals it is
+/// woken for some of them at once, not for each.
+const BREATH: Duration = Duration::from_millis(1);
 /// A shard without viewers looks about itself so often.
 const IDLE: Duration = Duration::from_secs(10);
 /// Messages that a client may send between two of our pings; a browser answers each with one pong.
@@ -134,6 +137,8 @@ struct Shard {
     ping_next: usize,
     ping_share: f64,
     is_draining: bool,
+    /// Somebody has come in the last turn.
+    has_admitted: bool,
 }
 
 impl Shard {
@@ -157,6 +162,7 @@ impl Shard {
             ping_next: 0,
             ping_share: 0.0,
             is_draining: false,
+            has_admitted: false,
         })
     }
 
@@ -169,6 +175,9 @@ impl Shard {
                 (false, true) => IDLE, // until the bell rings
             };
             self.turn(Instant::now, patience);
+            if std::mem::take(&mut self.has_admitted) && !self.in_round {
+                std::thread::sleep(BREATH);
+            }
         }
         self.door.close();
     }
@@ -219,6 +228,7 @@ impl Shard {
                 self.part(slot, close::DRAINING, now);
             }
         }
+        self.has_admitted = !arrivals.is_empty();
         for arrival in arrivals {
             self.admit(arrival, now);
         }

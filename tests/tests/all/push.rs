@@ -4,6 +4,8 @@ mod addresses; // snapshot, frames, sockets
 mod nodes; // several of them
 mod late; // beside a transaction of ten minutes
 mod stalled; // readers that stop
+mod polling; // behind a cache
+mod crowds; // thousands on two nodes
 
 use std::time::Duration;
 
