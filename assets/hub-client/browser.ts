@@ -3,6 +3,10 @@
 import type { FeedPorts } from './feed.ts';
 
 const FETCH_TIMEOUT_MS = 8_000;
+/** How often a page that is shown looks whether it has slept. */
+const LOOK_MS = 1_000;
+/** Time that passed between two looks, and that nothing but sleep explains. */
+const SLEPT_MS = 5_000;
 
 export function browserPorts(): FeedPorts {
   return {
@@ -40,6 +44,15 @@ export function browserPorts(): FeedPorts {
       );
       // A page out of the back-forward cache has lost its socket without being told.
       addEventListener('pageshow', (event) => event.persisted && wake(true), { signal });
+      // One that was frozen, and a laptop that was opened again: the page had been shown all the while.
+      document.addEventListener('resume', () => wake(true), { signal });
+      let looked = Date.now();
+      const looking = setInterval(() => {
+        const slept = Date.now() - looked > SLEPT_MS;
+        looked = Date.now();
+        if (slept && document.visibilityState === 'visible') wake(true);
+      }, LOOK_MS);
+      signal.addEventListener('abort', () => clearInterval(looking));
       addEventListener('online', () => wake(true), { signal });
       addEventListener('offline', () => wake(false), { signal });
       return () => stop.abort();

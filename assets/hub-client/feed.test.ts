@@ -72,6 +72,8 @@ class MadeUpHub {
   viewers: Viewer[] = [];
   socketsWork = true;
   fetchesWork = true;
+  /** Their connection is dead, and nobody has noticed. */
+  fetchesHang = false;
   cached: { at: number; bytes: Uint8Array<ArrayBuffer> } | null = null;
   wake: (awake: boolean) => void = () => {};
   sockets = 0;
@@ -161,6 +163,7 @@ class MadeUpHub {
   }
 
   fetch(address: string): Promise<ArrayBuffer | null> {
+    if (this.fetchesHang) return new Promise(() => {});
     return new Promise((resolve, reject) => {
       this.time.after(this.latency(), () => {
         if (!this.fetchesWork || this.random() < 0.02) return reject(new Error('no network'));
@@ -242,6 +245,19 @@ describe('a feed', () => {
     hub.wake(true);
     await time.run(2_000);
     expect([...seen]).toEqual([...hub.statuses]);
+  });
+
+  it('is right within two seconds though every connection that it had died asleep', async () => {
+    const { time, hub, feed, seen, states } = world(48);
+    feed.start();
+    await time.run(3_000);
+    hub.viewers.forEach((viewer) => (viewer.silent = true));
+    hub.fetchesHang = true;
+    for (let i = 0; i < 5; i++) hub.publish();
+    hub.wake(true);
+    await time.run(2_000);
+    expect([...seen]).toEqual([...hub.statuses]);
+    expect(states.at(-1)).toBe('live');
   });
 
   it('polls the same frames where sockets are forbidden', async () => {

@@ -21,6 +21,7 @@ import { Room } from './room.ts';
 const POLL_MS = 2_000;
 const CHECK_MS = 20_000;
 const OPEN_TIMEOUT_MS = 8_000;
+const HURRY_MS = 400;
 const SOCKET_GRACE_MS = 1_500;
 const RESYNC_SPREAD_MS = 400;
 const SNAPSHOT_AGAIN_MS = 1_000;
@@ -112,7 +113,12 @@ export class Feed {
     if (this.state === 'offline')
       this.setState(this.socketOpen && this.room.synced ? 'live' : 'connecting');
     if (this.room.synced) {
-      void this.poll(true);
+      // A connection that died asleep swallows the question too. A new socket has a new connection.
+      this.schedule('hurry', HURRY_MS * (1 + this.ports.random()), () => {
+        this.dropSocket();
+        this.connect();
+      });
+      void this.poll(true).then(() => this.cancel('hurry'));
     } else {
       // A fetch from before the sleep may hang for long; it is overtaken.
       this.snapshotInFlight = false;

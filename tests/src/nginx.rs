@@ -46,7 +46,7 @@ impl Nginx {
              upstream fullhouse_api {{ server {hub}; keepalive 64; }}\n\
              upstream fullhouse_push {{ server {hub}; keepalive 64; }}\n\
              server {{ listen 127.0.0.1:{port} backlog=4096; include {}; }}\n}}\n",
-            head(&directory, "", 4_000),
+            head(&directory, "", 15_000),
             directory.join("cache").display(),
             workspace().join("deploy/nginx/fullhouse.conf").display(),
         );
@@ -74,6 +74,14 @@ impl Nginx {
 
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.pid().as_raw().cast_unsigned()
     }
 
     pub async fn stop(self) {

@@ -6,11 +6,12 @@
 //! 2. Ours at 50,000 viewers on three push processes, a frame each 100 ms, whether the last is done or not.
 //! 3. Ours, two nodes with 18,000 viewers, of which one is killed, and then the other told to stop.
 //! 4. Holds, and their way to 50,000 viewers: how long that takes, and what viewers cost the holds.
-//! 5. Ours at as many viewers as are asked for (500,000), on as many push processes as that takes, beside one
+//! 5. 10,000 clients that poll through an nginx with a cache.
+//! 6. Ours at as many viewers as are asked for (500,000), on as many push processes as that takes, beside one
 //!    process with every other role: every frame is a commit, and comes over the relay and NATS.
 //!
 //! The last line is JSON. Arguments: `--smoke` (seconds; figures mean nothing), `--rounds N` (runs of each server),
-//! `--viewers N` (of part 5; 0 leaves it out), `--only NAME,…` (servers of part 1), `--parts 1,2,3,4,5`, and the numbers of
+//! `--viewers N` (of part 6; 0 leaves it out), `--only NAME,…` (servers of part 1), `--parts 1,2,3,4,5,6`, and the numbers of
 //! viewers of the others: `--side`, `--paced`, `--storm`, `--pixel`.
 
 mod cost; // time and memory of a server
@@ -21,6 +22,7 @@ mod large; // as many viewers as there can be
 mod naive; // as anybody would write it
 mod nodes; // several push processes
 mod pixel; // beside holds
+mod polls; // behind a cache
 mod servers; // who is measured
 mod side; // side by side
 
@@ -49,7 +51,9 @@ pub struct Scale {
     /// Viewers and time of part 4.
     pub pixel: (usize, Duration),
     pub holds_a_second: f64,
-    /// Viewers and time of part 5.
+    /// Clients and time of part 5.
+    pub polls: (usize, Duration),
+    /// Viewers and time of part 6.
     pub large: (usize, Duration),
 }
 
@@ -87,6 +91,7 @@ async fn bench(arguments: &[String]) -> anyhow::Result<()> {
             storm: 200,
             pixel: (300, Duration::from_secs(1)),
             holds_a_second: 100.0,
+            polls: (100, Duration::from_secs(3)),
             large: (300, Duration::from_secs(1)),
         }
     } else {
@@ -99,10 +104,11 @@ async fn bench(arguments: &[String]) -> anyhow::Result<()> {
             storm: number("--storm", 18_000),
             pixel: (number("--pixel", 50_000), Duration::from_secs(15)),
             holds_a_second: 2_000.0,
+            polls: (number("--polls", 10_000), Duration::from_secs(20)),
             large: (number("--viewers", 500_000), Duration::from_secs(90)),
         }
     };
-    let parts = value("--parts").map_or("1,2,3,4,5", String::as_str);
+    let parts = value("--parts").map_or("1,2,3,4,5,6", String::as_str);
     let part = |number: &str| parts.split(',').any(|part| part == number);
     let only = value("--only");
     let mut kinds: Vec<Kind> = Vec::new();
@@ -129,7 +135,10 @@ async fn bench(arguments: &[String]) -> anyhow::Result<()> {
     if part("4") {
         all.append(&mut pixel::run(&scale, &mut ground).await?);
     }
-    if part("5") && scale.large.0 > 0 {
+    if part("5") {
+        all.append(&mut polls::run(&scale, &mut ground).await?);
+    }
+    if part("6") && scale.large.0 > 0 {
         all.append(&mut large::run(&scale, &mut ground).await?);
     }
     drop(kernel);
