@@ -22,8 +22,10 @@ mod payment_races; // the races of paying, by number
 mod payment_races_reader; // and the one at a card reader
 mod peers; // clients and servers that we did not write
 mod money_races; // more of them: refunds, orphans, the provider's bad days, clocks
+mod money_input; // amounts that are none, orders that are another's
 mod refunds; // money that goes back, and what becomes of the seats
 mod reconcile; // the provider's books beside ours, and the gate
+mod reconcile_lists; // what the lists of money may hide or get wrong, knob by knob
 mod exchange; // what staff do with an order besides
 mod swap; // seats of another evening, and what is paid up by card
 mod readme; // what the README says to type

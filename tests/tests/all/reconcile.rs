@@ -22,20 +22,20 @@ use fullhouse_tests::{
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-struct Scene {
-    database: Database,
-    clock: Clock,
-    provider: Provider,
-    hub: Hub,
-    event: i64,
+pub struct Scene {
+    pub database: Database,
+    pub clock: Clock,
+    pub provider: Provider,
+    pub hub: Hub,
+    pub event: i64,
 }
 
 impl Scene {
-    async fn open() -> Self {
+    pub async fn open() -> Self {
         Self::with(|_| {}).await
     }
 
-    async fn with(more: impl FnOnce(&mut Config)) -> Self {
+    pub async fn with(more: impl FnOnce(&mut Config)) -> Self {
         let (database, clock) = Database::with_clock().await;
         let event = Rows::new(2, 10).open(database.pool()).await;
         let provider = Provider::start().await;
@@ -48,7 +48,7 @@ impl Scene {
         Self { database, clock, provider, hub, event }
     }
 
-    async fn fan(&self) -> Fan {
+    pub async fn fan(&self) -> Fan {
         fan::many(&self.database, &self.hub.url(), 1).await.remove(0)
     }
 
@@ -62,22 +62,22 @@ impl Scene {
         operator
     }
 
-    async fn bought(&self, fan: &Fan, seats: &[i32]) -> Value {
+    pub async fn bought(&self, fan: &Fan, seats: &[i32]) -> Value {
         let open = order(fan, self.event, seats).await;
         fan.pay(&open, &key(), CARD).await.ok();
         until(fan, &open, &["captured"]).await
     }
 
-    async fn reconcile(&self) -> Report {
+    pub async fn reconcile(&self) -> Report {
         let parts = self.hub.parts();
         reconcile::run(&parts.payments, &parts.pool, 48).await.expect("the books are read")
     }
 
-    async fn found(&self) -> Vec<(Class, Outcome)> {
+    pub async fn found(&self) -> Vec<(Class, Outcome)> {
         self.reconcile().await.found.into_iter().map(|(found, outcome)| (found.class, outcome)).collect()
     }
 
-    async fn closed_for(&self) -> Vec<String> {
+    pub async fn closed_for(&self) -> Vec<String> {
         let reasons = gate::reasons(self.database.pool()).await.expect("the test's database answers");
         reasons.into_iter().map(|r| r.reason).collect()
     }
@@ -90,7 +90,7 @@ impl Scene {
     }
 
     /// A payment that bears our metadata, and that no attempt of ours explains.
-    async fn charge(&self, metadata: &str, capture: bool) -> String {
+    pub async fn charge(&self, metadata: &str, capture: bool) -> String {
         let body = format!(
             "amount=700&currency=eur&payment_method={CARD}&capture_method=manual&confirmation_method=manual{metadata}"
         );
@@ -102,12 +102,12 @@ impl Scene {
         id
     }
 
-    async fn run(&self, sql: &str) {
+    pub async fn run(&self, sql: &str) {
         sqlx::query(sql).execute(self.database.pool()).await.expect("the test's database answers");
     }
 
     /// Where the test itself made the books differ, money is not compared.
-    async fn close(self) {
+    pub async fn close(self) {
         self.hub.stop().await;
         self.database.finish().await;
     }

@@ -55,6 +55,7 @@ const TYPES: &[&str] = &[
 pub async fn classify(db: &mut PgConnection, scope: Scope) -> anyhow::Result<Vec<Found>> {
     let mut found = captured(db, scope).await?;
     found.extend(not_captured(db, scope).await?);
+    found.extend(not_moved(db, scope).await?);
     found.extend(captured_twice(db, scope).await?);
     found.extend(orphans(db, scope).await?);
     found.extend(refunds_outside(db, scope).await?);
@@ -297,7 +298,37 @@ async fn refunds_of_ours(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Ve
         .collect())
 }
 
-/// M7: what we have no name for. M1 and M3 once more, from the side of what moved.
+/// M2 from the side of what moved: sold and captured, and the list of transactions, which has been read since
+/// before the sale, does not have the money.
+async fn not_moved(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Vec<Found>> {
+    let rows = sqlx::query!(
+        r#"select a.id, a.order_id, p.pi_id, p.amount_received, p.currency, p.charge_id as "charge_id!"
+           from attempt a join "order" o on o.id = a.order_id join provider_intent p on p.pi_id = a.pi_id
+           where o.state = 'confirmed' and o.confirmed_at >= $1 and o.confirmed_at < $2
+             and a.state = 'captured' and p.status = 'succeeded' and p.charge_id is not null
+             and not exists (select from provider_transaction t where t.source = p.charge_id)"#,
+        scope.from,
+        scope.now - scope.grace
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| Found {
+            class: Class::M2,
+            subject: format!("charge:{}", row.charge_id),
+            order_id: Some(row.order_id),
+            attempt_id: Some(row.id),
+            pi_id: Some(row.pi_id),
+            amount: Some(row.amount_received),
+            currency: Some(row.currency),
+            detail: "sold and captured, and no transaction has its money".to_owned(),
+        })
+        .collect())
+}
+
+/// M7: what we have no name for. M1, M3 and M6 once more, from the side of what moved: the money of a charge or of a
+/// refund, however many transactions it took, is that of the payment or refund that it names.
 async fn transactions(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Vec<Found>> {
     let types: Vec<String> = TYPES.iter().map(|t| (*t).to_owned()).collect();
     let unknown = sqlx::query!(
@@ -307,13 +338,15 @@ async fn transactions(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Vec<F
     )
     .fetch_all(&mut *db)
     .await?;
-    let charges = sqlx::query!(
-        r#"select t.source as "source!", min(t.txn_id) as "txn_id!", sum(t.amount)::bigint as "moved!", min(t.currency) as "currency!",
-                  count(distinct t.currency) as "currencies!",
-                  p.pi_id as "pi_id?", p.amount_received as "received?", p.currency as "charged?"
+    let moved = sqlx::query!(
+        r#"select t.source as "source!", bool_and(t.type in ('refund', 'payment_refund')) as "back!", min(t.txn_id) as "txn_id!",
+                  sum(t.amount)::bigint as "moved!", min(t.currency) as "currency!", count(distinct t.currency) as "currencies!",
+                  coalesce(p.pi_id, r.pi_id) as pi_id, coalesce(p.amount_received, -r.amount) as expected,
+                  coalesce(p.currency, r.currency) as named
            from provider_transaction t left join provider_intent p on p.charge_id = t.source
-           where t.created_at >= $1 and t.type in ('charge', 'payment') and t.source is not null
-           group by t.source, p.pi_id"#,
+                left join provider_refund r on r.re_id = t.source
+           where t.created_at >= $1 and t.type in ('charge', 'payment', 'refund', 'payment_refund') and t.source is not null
+           group by t.source, p.pi_id, r.re_id"#,
         scope.from
     )
     .fetch_all(db)
@@ -328,29 +361,24 @@ async fn transactions(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Vec<F
         currency: Some(currency.to_owned()),
         detail,
     };
-    let mut all: Vec<Found> = unknown
-        .into_iter()
-        .map(|t| {
-            found(Class::M7, &t.txn_id, None, t.amount, &t.currency, format!("a transaction of type {:?}", t.kind))
-        })
-        .collect();
-    for t in charges {
-        let (Some(received), Some(charged)) = (t.received, &t.charged) else {
-            let class = if scope.account_shared { Class::M7 } else { Class::M1 };
-            all.push(found(
-                class,
-                &t.txn_id,
-                None,
-                t.moved,
-                &t.currency,
-                format!("{} belongs to no payment that we can see", t.source),
-            ));
-            continue;
+    let unknown = unknown.into_iter().map(|t| {
+        found(Class::M7, &t.txn_id, None, t.amount, &t.currency, format!("a transaction of type {:?}", t.kind))
+    });
+    let moved = moved.into_iter().filter_map(|t| {
+        let (what, unexplained) = if t.back { ("refund", Class::M6) } else { ("payment", Class::M1) };
+        let (class, detail) = match (t.expected, &t.named) {
+            (Some(expected), Some(named)) => {
+                if t.currencies != 1 || t.currency != *named || t.moved == expected {
+                    return None;
+                }
+                (Class::M3, format!("{} moved for a {what} of {expected}", t.moved))
+            }
+            _ => {
+                let class = if scope.account_shared { Class::M7 } else { unexplained };
+                (class, format!("{} belongs to no {what} that we can see", t.source))
+            }
         };
-        if t.currencies == 1 && t.currency == *charged && t.moved != received {
-            let detail = format!("{} moved for a payment of {received}", t.moved);
-            all.push(found(Class::M3, &t.txn_id, t.pi_id, t.moved, &t.currency, detail));
-        }
-    }
-    Ok(all)
+        Some(found(class, &t.txn_id, t.pi_id, t.moved, &t.currency, detail))
+    });
+    Ok(unknown.chain(moved).collect())
 }

@@ -55,7 +55,7 @@ impl Class {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     pub class: Class,
-    /// What it is about: `attempt:…`, `intent:…`, `refund:…`, `transaction:…`, `order:…`.
+    /// What it is about: `attempt:…`, `intent:…`, `charge:…`, `refund:…`, `transaction:…`, `order:…`.
     pub subject: String,
     pub order_id: Option<Uuid>,
     pub attempt_id: Option<Uuid>,
@@ -64,6 +64,14 @@ pub struct Found {
     pub amount: Option<i64>,
     pub currency: Option<String>,
     pub detail: String,
+}
+
+impl Found {
+    /// The list of transactions lacks it, or has it and can't name it: nothing can be done but to read that list
+    /// again, which the next run does.
+    pub fn is_of_a_list(&self) -> bool {
+        self.subject.starts_with("charge:") || self.subject.starts_with("transaction:")
+    }
 }
 
 /// As it is kept.

@@ -217,6 +217,15 @@ async fn act(
             continue;
         }
         match found.class {
+            class if class.closes_after_repair() && found.is_of_a_list() => {
+                let mut db = pool.acquire().await?;
+                let now = crate::clock::now(&mut db).await?;
+                finding::repaired(&mut db, row.id, false, now).await?;
+                if row.repair_tries > 0 {
+                    close(pool, &found).await?; // read once more, an interval later, and still so
+                }
+                outcomes.push((found, Outcome::RepairFailed));
+            }
             Class::M2 | Class::M5 | Class::M6 => {
                 begin_repair(pool, client, &found, row).await?;
                 begun.push((found, row));

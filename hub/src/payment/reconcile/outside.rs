@@ -68,7 +68,9 @@ pub async fn record(pool: &PgPool, re_id: &str) -> anyhow::Result<()> {
 }
 
 async fn write(tx: &mut Tx, re_id: &str, theirs: &Theirs) -> sqlx::Result<()> {
-    sqlx::query!(r#"select id from "order" where id = $1 for update"#, theirs.order_id).fetch_one(&mut **tx).await?;
+    sqlx::query!(r#"select id from "order" where id = $1 for no key update"#, theirs.order_id)
+        .fetch_one(&mut **tx)
+        .await?;
     let now = clock::now(tx).await?;
     let request_id = take_from_lines(tx, re_id, theirs, now).await?;
     let state = if theirs.status == "succeeded" { "succeeded" } else { "accepted" };
