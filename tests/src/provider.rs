@@ -1,15 +1,18 @@
 //! The payment provider: the simulator over its real socket, what a test asks of it, and a fan who pays.
 
+use std::{sync::Mutex, time::Duration};
+
 use chrono::{DateTime, TimeDelta, Utc};
 use fullhouse::{
     config::{Config, Secret},
     payment::simulator::{self, SimulatorConfig},
 };
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{clock::Clock, database::Database, eventually, fan::Fan};
+use crate::{clock::Clock, database::Database, eventually, fan::Fan, run::run};
 
 pub const CARD: &str = "pm_card_visa";
 pub const DECLINED: &str = "pm_card_chargeDeclined";
@@ -22,6 +25,8 @@ pub struct Provider {
     http: reqwest::Client,
     settings: SimulatorConfig,
     stop: CancellationToken,
+    serves: Option<JoinHandle<()>>,
+    webhook_url: Mutex<Option<String>>,
 }
 
 impl Drop for Provider {
@@ -38,21 +43,53 @@ impl Provider {
 
     /// The same; everything random follows from the seed.
     pub async fn seeded(seed: u64) -> Self {
-        let bind = async || tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let (listener, control) = (bind().await, bind().await);
-        let [url, control_url] =
-            [&listener, &control].map(|l| format!("http://{}", l.local_addr().expect("its address")));
-        let webhook_retry_ms = vec![50, 100, 200, 500, 1_000];
-        let settings = SimulatorConfig { seed, webhook_retry_ms, ..SimulatorConfig::default() };
-        let stop = CancellationToken::new();
-        tokio::spawn(simulator::serve_with_control(listener, Some(control), settings.clone(), stop.clone()));
-        Self {
-            url,
-            control_url,
+        Self::with(SimulatorConfig { seed, ..SimulatorConfig::default() }).await
+    }
+
+    /// The same; and it may be started anew with all that it had promised.
+    pub async fn kept(seed: u64) -> Self {
+        let state_file = Some(run().await.directory("provider").join("state.json"));
+        Self::with(SimulatorConfig { seed, state_file, ..SimulatorConfig::default() }).await
+    }
+
+    async fn with(settings: SimulatorConfig) -> Self {
+        let settings = SimulatorConfig { webhook_retry_ms: vec![50, 100, 200, 500, 1_000], ..settings };
+        let mut provider = Self {
+            url: "127.0.0.1:0".into(),
+            control_url: "127.0.0.1:0".into(),
             http: reqwest::Client::builder().no_proxy().build().expect("a client"),
             settings,
-            stop,
-        }
+            stop: CancellationToken::new(),
+            serves: None,
+            webhook_url: Mutex::default(),
+        };
+        provider.serve().await;
+        provider
+    }
+
+    async fn serve(&mut self) {
+        let bind = async |url: &str| {
+            let address = url.trim_start_matches("http://").to_owned();
+            tokio::net::TcpListener::bind(address).await.expect("its port")
+        };
+        let (listener, control) = (bind(&self.url).await, bind(&self.control_url).await);
+        [self.url, self.control_url] =
+            [&listener, &control].map(|l| format!("http://{}", l.local_addr().expect("its address")));
+        self.stop = CancellationToken::new();
+        let served = simulator::serve_with_control(listener, Some(control), self.settings.clone(), self.stop.clone());
+        self.serves = Some(tokio::spawn(async move { served.await.expect("the simulator serves") }));
+    }
+
+    /// Ends it as an operator would, and starts it anew at the same address, with all that it had promised. Rules
+    /// stay as they were.
+    pub async fn restart(&mut self, away: Duration) {
+        let rules = self.show("rules").await;
+        self.stop.cancel();
+        self.serves.take().expect("it runs").await.expect("it ends well");
+        tokio::time::sleep(away).await;
+        self.settings.webhook_url = self.webhook_url.lock().expect("nobody panics with it").clone();
+        self.serve().await;
+        self.rules(rules).await;
     }
 
     /// Points a hub's settings here. A lost answer costs a test less than a second.
@@ -103,12 +140,20 @@ impl Provider {
     }
 
     pub async fn webhooks_to(&self, hub_url: &str) {
-        self.control("webhook", json!({ "url": format!("{hub_url}/api/webhooks/payments") })).await;
+        let url = format!("{hub_url}/api/webhooks/payments");
+        *self.webhook_url.lock().expect("nobody panics with it") = Some(url.clone());
+        self.control("webhook", json!({ "url": url })).await;
     }
 
     /// Every event once more.
     pub async fn replay(&self) -> u64 {
         self.control("replay", json!({})).await["events"].as_u64().expect("a count")
+    }
+
+    /// Until nothing is left to be delivered: every webhook has arrived, or was given up.
+    pub async fn until_delivered(&self) {
+        eventually("webhooks are delivered", || async { (self.show("webhooks").await["waiting"] == 0).then_some(()) })
+            .await;
     }
 
     pub async fn advance(&self, by: TimeDelta) {

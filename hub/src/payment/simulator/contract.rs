@@ -126,12 +126,12 @@ async fn authorise_then_capture_then_refund() {
     assert_eq!((&intent.status, intent.amount_received), (&IntentStatus::Succeeded, 12_500));
 
     let refund_id = Uuid::from_u128(3);
-    let call = Call::refund(scene.attempt_id, refund_id, &intent.id, "JPY", 12_500).unwrap();
+    let call = Call::refund(scene.attempt_id, refund_id, &intent.id, "JPY", 12_500, 0).unwrap();
     let refund: Refund = done(&scene.client.send(&call).await);
     assert_eq!((&refund.status, refund.amount), (&RefundStatus::Succeeded, 12_500));
     let again = scene.client.send(&call).await;
     assert!(again.replayed);
-    let more = Call::refund(scene.attempt_id, Uuid::from_u128(4), &intent.id, "JPY", 1).unwrap();
+    let more = Call::refund(scene.attempt_id, Uuid::from_u128(4), &intent.id, "JPY", 1, 0).unwrap();
     assert!(
         matches!(scene.client.send(&more).await.outcome, Outcome::Rejected(r) if r.code == "charge_already_refunded")
     );

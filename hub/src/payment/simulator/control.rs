@@ -17,6 +17,7 @@ pub fn routes() -> Router<Simulator> {
         .route("/_sim/clock", post(clock))
         .route("/_sim/rules", post(rules).get(show_rules))
         .route("/_sim/webhook", post(webhook))
+        .route("/_sim/webhooks", get(webhooks))
         .route("/_sim/replay", post(replay))
         .route("/_sim/ledger", get(ledger))
         .route("/_sim/requests", get(requests))
@@ -82,6 +83,12 @@ struct Endpoint {
 async fn webhook(State(sim): State<Simulator>, Json(endpoint): Json<Endpoint>) -> StatusCode {
     sim.set_webhook_url(endpoint.url);
     StatusCode::NO_CONTENT
+}
+
+/// What is still to be delivered.
+async fn webhooks(State(sim): State<Simulator>) -> Json<Value> {
+    let world = sim.world();
+    Json(json!({"waiting": world.outgoing.len() + world.delivering.len()}))
 }
 
 /// Sends every event once more, in the order in which they happened.

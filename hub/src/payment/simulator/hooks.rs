@@ -13,7 +13,21 @@ impl Simulator {
         let outgoing = std::mem::take(&mut self.world().outgoing);
         for (event, how) in outgoing {
             let (sim, first) = (self.clone(), how.before_response);
-            let delivery = tokio::spawn(async move { sim.deliver(event, how).await });
+            let n = {
+                let mut world = self.world();
+                world.deliveries += 1;
+                let n = world.deliveries;
+                world.delivering.insert(n, (event.clone(), how.clone()));
+                n
+            };
+            let delivery = tokio::spawn(async move {
+                sim.deliver(event, how).await;
+                if !sim.stop().is_cancelled() {
+                    let mut world = sim.world();
+                    world.delivering.remove(&n);
+                    world.changed = true;
+                }
+            });
             if first {
                 // A failed delivery goes on by itself; the answer does not wait for the second try.
                 let _ = tokio::time::timeout(Duration::from_secs(5), delivery).await;

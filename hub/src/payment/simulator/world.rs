@@ -62,6 +62,12 @@ pub struct World {
     pub refused_until: Millis,
     /// Events that are to be delivered, and how.
     pub outgoing: Vec<(Value, Webhook)>,
+    /// Those that are being delivered, until somebody has said 2xx or there were tries enough.
+    #[serde(default)]
+    pub delivering: BTreeMap<u64, (Value, Webhook)>,
+    /// Numbers them.
+    #[serde(skip)]
+    pub deliveries: u64,
     /// Something here is not in the state file yet.
     #[serde(skip)]
     pub changed: bool,
@@ -172,13 +178,16 @@ impl World {
             log: Vec::new(),
             refused_until: 0,
             outgoing: Vec::new(),
+            delivering: BTreeMap::new(),
+            deliveries: 0,
             changed: false,
         }
     }
 
-    /// After it was read: whoever serves it may have another address now, and the requests that
-    /// were under way died before they had done anything.
+    /// After it was read: whoever serves it may have another address now, the requests that were under way
+    /// died before they had done anything, and what was being delivered is delivered anew.
     pub fn resume(&mut self, public_url: &str) {
+        self.outgoing.extend(std::mem::take(&mut self.delivering).into_values());
         self.keys.retain(|_, key| key.answer.is_some());
         for intent in self.intents.iter_mut().filter(|intent| intent.challenge.is_some()) {
             intent.challenge = Some(intent.challenge_url(public_url));
