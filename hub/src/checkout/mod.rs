@@ -113,13 +113,13 @@ pub async fn price(pool: PgPool, basket: Basket) -> Result<Uuid, CheckoutError> 
 
 async fn price_in(tx: &mut Tx, event_id: i64, basket: &Basket) -> Result<Uuid, CheckoutError> {
     let open = sqlx::query!(
-        r#"select id, credit_minor from "order" where hold_id = $1 and state = 'open' for update"#,
+        r#"select id, credit_minor from "order" where hold_id = $1 and state = 'open' for no key update"#,
         basket.hold_id
     )
     .fetch_optional(&mut **tx)
     .await?;
     let hold = sqlx::query!(
-        "select seat_nos, state, held_until, attempt_id from hold where id = $1 for update",
+        "select seat_nos, state, held_until, attempt_id from hold where id = $1 for no key update",
         basket.hold_id
     )
     .fetch_one(&mut **tx)
@@ -335,25 +335,29 @@ pub async fn claim(pool: PgPool, order_id: Uuid, buyer_id: Uuid) -> Result<(), C
 pub async fn confirm(tx: &mut Tx, order_id: Uuid, tendered: Tendered, actor: &str) -> Result<Confirmed, ConfirmError> {
     let order = sqlx::query!(
         r#"select event_id, hold_id, state, currency, total_minor - credit_minor as "due_minor!", credit_minor
-           from "order" where id = $1 for update"#,
+           from "order" where id = $1 for no key update"#,
         order_id
     )
     .fetch_optional(&mut **tx)
     .await?
     .ok_or(ConfirmError::OrderUnknown)?;
     if let Tendered::Card { attempt_id, .. } = &tendered {
-        let attempt =
-            sqlx::query!("select state from attempt where id = $1 and order_id = $2 for update", attempt_id, order_id)
-                .fetch_optional(&mut **tx)
-                .await?
-                .ok_or(ConfirmError::OrderUnknown)?;
+        let attempt = sqlx::query!(
+            "select state from attempt where id = $1 and order_id = $2 for no key update",
+            attempt_id,
+            order_id
+        )
+        .fetch_optional(&mut **tx)
+        .await?
+        .ok_or(ConfirmError::OrderUnknown)?;
         if attempt.state != "authorised" {
             return Err(ConfirmError::AttemptNotAuthorised(attempt.state));
         }
     }
-    let hold = sqlx::query!("select seat_nos, state, held_until from hold where id = $1 for update", order.hold_id)
-        .fetch_one(&mut **tx)
-        .await?;
+    let hold =
+        sqlx::query!("select seat_nos, state, held_until from hold where id = $1 for no key update", order.hold_id)
+            .fetch_one(&mut **tx)
+            .await?;
     let now = clock::now(tx).await?;
     if order.state != "open" {
         return Err(ConfirmError::OrderNotOpen(order.state));

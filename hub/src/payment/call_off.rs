@@ -202,7 +202,7 @@ async fn one(
     actor: String,
 ) -> sqlx::Result<&'static str> {
     let mut tx = db::event_tx(pool, event_id).await?;
-    let state = sqlx::query_scalar!(r#"select state from "order" where id = $1 for update"#, order_id)
+    let state = sqlx::query_scalar!(r#"select state from "order" where id = $1 for no key update"#, order_id)
         .fetch_one(&mut *tx)
         .await?;
     let before = sqlx::query!(

@@ -31,9 +31,10 @@ pub async fn release(pool: &PgPool) -> sqlx::Result<usize> {
 }
 
 async fn release_one(tx: &mut Tx, event_id: i64, order_id: Uuid) -> sqlx::Result<bool> {
-    let order = sqlx::query!(r#"select state, payment_due_until from "order" where id = $1 for update"#, order_id)
-        .fetch_one(&mut **tx)
-        .await?;
+    let order =
+        sqlx::query!(r#"select state, payment_due_until from "order" where id = $1 for no key update"#, order_id)
+            .fetch_one(&mut **tx)
+            .await?;
     // An attempt that lives decides first: it is looked at again when it has.
     let live = sqlx::query_scalar!(
         r#"select exists(select from attempt where order_id = $1

@@ -109,7 +109,7 @@ struct Swap {
 }
 
 async fn exchange_in(tx: &mut Tx, event_id: i64, ask: &Ask) -> Result<Exchanged, ExchangeError> {
-    let order = sqlx::query!(r#"select state, currency from "order" where id = $1 for update"#, ask.order_id)
+    let order = sqlx::query!(r#"select state, currency from "order" where id = $1 for no key update"#, ask.order_id)
         .fetch_one(&mut **tx)
         .await?;
     let body_hash = Sha256::digest(format!("{:?}", ask.pairs)).to_vec();

@@ -122,7 +122,7 @@ pub async fn open(pool: &PgPool, reason: &str, by: &str, note: &str) -> Result<(
     db::write(async move {
         let mut tx = pool.begin().await?;
         let by_person = sqlx::query_scalar!(
-            "select by_person from checkout_gate where reason = $1 and reopened_at is null for update",
+            "select by_person from checkout_gate where reason = $1 and reopened_at is null for no key update",
             reason
         )
         .fetch_optional(&mut *tx)

@@ -67,12 +67,14 @@ pub async fn retry_in(
     .fetch_optional(&mut **tx)
     .await?
     .ok_or(RetryError::RefundUnknown)?;
-    sqlx::query!(r#"select id from "order" where id = $1 for update"#, found.order_id).fetch_one(&mut **tx).await?;
+    sqlx::query!(r#"select id from "order" where id = $1 for no key update"#, found.order_id)
+        .fetch_one(&mut **tx)
+        .await?;
     if let Some(attempt_id) = found.attempt_id {
-        sqlx::query!("select id from attempt where id = $1 for update", attempt_id).fetch_one(&mut **tx).await?;
+        sqlx::query!("select id from attempt where id = $1 for no key update", attempt_id).fetch_one(&mut **tx).await?;
     }
     let failed =
-        sqlx::query!("select state, replaced_by, amount_minor from refund where id = $1 for update", refund_id)
+        sqlx::query!("select state, replaced_by, amount_minor from refund where id = $1 for no key update", refund_id)
             .fetch_one(&mut **tx)
             .await?;
     if let Some(replaced_by) = failed.replaced_by {

@@ -86,7 +86,7 @@ pub async fn give_back(pool: &PgPool, ask: Ask) -> Result<Uuid, RefundError> {
 
 /// [`give_back`] in the caller's transaction, which [`db::event_tx`] opened. A refusal writes nothing.
 pub async fn give_back_in(tx: &mut Tx, event_id: i64, ask: &Ask) -> Result<Uuid, RefundError> {
-    let order = sqlx::query!(r#"select state, currency from "order" where id = $1 for update"#, ask.order_id)
+    let order = sqlx::query!(r#"select state, currency from "order" where id = $1 for no key update"#, ask.order_id)
         .fetch_one(&mut **tx)
         .await?;
     let body_hash = body_hash(ask);
@@ -215,7 +215,7 @@ async fn own_sources(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<Vec<Source>> {
     let mut sources = sqlx::query_as!(
         Source,
         r#"select tender_id, 'card' as "kind!", id as "attempt_id?", captured_minor - refunded_minor as "left_minor!"
-           from attempt where order_id = $1 and state = 'captured' order by created_at, id for update"#,
+           from attempt where order_id = $1 and state = 'captured' order by created_at, id for no key update"#,
         order_id
     )
     .fetch_all(&mut **tx)
@@ -223,7 +223,7 @@ async fn own_sources(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<Vec<Source>> {
     let others = sqlx::query_as!(
         Source,
         r#"select id as tender_id, kind as "kind!", null::uuid as "attempt_id?", amount_minor - refunded_minor as "left_minor!"
-           from tender where order_id = $1 and kind not in ('card', 'exchange') order by kind, created_at, id for update"#,
+           from tender where order_id = $1 and kind not in ('card', 'exchange') order by kind, created_at, id for no key update"#,
         order_id
     )
     .fetch_all(&mut **tx)

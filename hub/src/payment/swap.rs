@@ -94,7 +94,7 @@ struct NewSeat {
 
 async fn swap_in(tx: &mut Tx, to_event: i64, ask: &Ask) -> Result<Swapped, ExchangeError> {
     let order = sqlx::query!(
-        r#"select state, currency, buyer_id, channel from "order" where id = $1 for update"#,
+        r#"select state, currency, buyer_id, channel from "order" where id = $1 for no key update"#,
         ask.order_id
     )
     .fetch_one(&mut **tx)
@@ -386,7 +386,7 @@ pub(super) async fn credit_is_good(tx: &mut Tx, to_order: Uuid) -> sqlx::Result<
         .fetch_optional(&mut **tx)
         .await?;
     let Some(swap) = swap else { return Ok(true) };
-    let state = sqlx::query_scalar!(r#"select state from "order" where id = $1 for update"#, swap.from_order)
+    let state = sqlx::query_scalar!(r#"select state from "order" where id = $1 for no key update"#, swap.from_order)
         .fetch_one(&mut **tx)
         .await?;
     if state != "confirmed" || attempt::live(tx, swap.from_order).await?.is_some() {
@@ -460,7 +460,9 @@ async fn give_up(tx: &mut Tx, swap_id: Uuid) -> Result<bool, ExchangeError> {
     .fetch_one(&mut **tx)
     .await?;
     for order_id in [swap.to_order, swap.from_order] {
-        sqlx::query!(r#"select id from "order" where id = $1 for update"#, order_id).fetch_one(&mut **tx).await?;
+        sqlx::query!(r#"select id from "order" where id = $1 for no key update"#, order_id)
+            .fetch_one(&mut **tx)
+            .await?;
     }
     let now = clock::now(tx).await?;
     let ours = sqlx::query!("update order_swap set done_at = $2 where id = $1 and done_at is null", swap_id, now)

@@ -80,7 +80,7 @@ async fn lease(pool: &PgPool, free: usize, lease: TimeDelta) -> sqlx::Result<Vec
         "update attempt set leased_until = (select db_clock()) + make_interval(secs => $1) where id in (
              select id from attempt where next_run_at <= (select db_clock())
                 and (leased_until is null or leased_until <= (select db_clock()))
-             order by next_run_at limit $2 for update skip locked)
+             order by next_run_at limit $2 for no key update skip locked)
          returning id",
         lease_s,
         free as i64

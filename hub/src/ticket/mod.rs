@@ -124,7 +124,7 @@ pub async fn reissue(
 ) -> Result<(Uuid, Reissued), ReissueError> {
     let old = sqlx::query!(
         r#"select t.order_id, t.event_id, t.seat_no, t.state, n.id as "new_id?", n.code as "new_code?", n.state as "new_state?"
-           from ticket t left join ticket n on n.id = t.replaced_by where t.id = $1 for update of t"#,
+           from ticket t left join ticket n on n.id = t.replaced_by where t.id = $1 for no key update of t"#,
         ticket_id
     )
     .fetch_optional(&mut **tx)

@@ -28,7 +28,7 @@ pub enum PrintError {
 /// Opens a job for each of an order's tickets, or for those named.
 pub async fn begin(tx: &mut Tx, order_id: Uuid, named: &[Uuid], actor: &str) -> Result<Vec<PrintJob>, PrintError> {
     // The order's row keeps two terminals from printing the same ticket.
-    sqlx::query!(r#"select id from "order" where id = $1 for update"#, order_id)
+    sqlx::query!(r#"select id from "order" where id = $1 for no key update"#, order_id)
         .fetch_optional(&mut **tx)
         .await?
         .ok_or(PrintError::OrderUnknown)?;
