@@ -5,17 +5,16 @@
 //! - No database lock is held across a call.
 //! - What is written after a call names the version that it was made for.
 
+mod refunds; // money that goes back
+
 use chrono::TimeDelta;
 use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::{
     Payments,
-    machine::{self, CallState, Key, Seen, State, Step},
-    provider::{
-        Answer, Call, Client, IntentStatus, NewIntent, Op, Outcome, Page, PaymentIntent, Reader, Refund, RefundStatus,
-        money,
-    },
+    machine::{self, CallState, Key, Seen, Step},
+    provider::{Answer, Call, Client, IntentStatus, NewIntent, Op, Outcome, PaymentIntent, Reader, money},
     record::{self, Row, Written},
     transition::{self, Details, Flow},
 };
@@ -26,8 +25,6 @@ use crate::{
 
 /// An attempt that needs more steps than this at once is taken up again later.
 const STEPS_MAX: u32 = 24;
-/// Cancelling an intent that is decided is given up after so many keys, and left to a person.
-const TIDY_CALLS_MAX: i32 = 3;
 
 /// Drives an attempt that this worker has leased.
 pub async fn drive(payments: &Payments, client: &Client, pool: &PgPool, id: Uuid) -> anyhow::Result<()> {
@@ -40,6 +37,7 @@ pub async fn drive(payments: &Payments, client: &Client, pool: &PgPool, id: Uuid
             Step::Look => one.look().await?,
             Step::StopReader => one.stop_reader().await?,
             Step::LookForRefunds => one.look_for_refunds().await?,
+            Step::Conclude(Seen::RefundFailed) => one.give_up(None).await?,
             Step::Conclude(seen) => transition::settle(pool, &row, seen, Details::default(), None).await?,
             Step::Decide => one.decide().await?,
             Step::Rest => one.rest().await?,
@@ -80,7 +78,7 @@ impl One<'_> {
 
     async fn compose(&self, op: Op) -> anyhow::Result<Call> {
         let row = self.row;
-        let n = record::calls(self.pool, row.id, op).await?;
+        let n = record::calls(self.pool, row.id, op, row.refund.as_ref().map(|r| r.id)).await?;
         let pi_id = || row.pi_id.as_deref().ok_or_else(|| anyhow::anyhow!("{} without an intent", op.name()));
         let reader_id = || row.reader_id.as_deref().ok_or_else(|| anyhow::anyhow!("{} without a reader", op.name()));
         Ok(match op {
@@ -101,7 +99,7 @@ impl One<'_> {
             Op::Cancel => Call::cancel(row.id, pi_id()?, n),
             Op::Refund => {
                 let refund = row.refund.as_ref().ok_or_else(|| anyhow::anyhow!("no refund is under way"))?;
-                Call::refund(row.id, refund.id, pi_id()?, &row.currency, refund.amount_minor)?
+                Call::refund(row.id, refund.id, pi_id()?, &row.currency, refund.amount_minor, n)?
             }
             Op::Get | Op::ListRefunds | Op::Books => anyhow::bail!("reads have no key"),
         })
@@ -245,119 +243,16 @@ impl One<'_> {
         Ok(transition::settle(self.pool, row, seen, details, Some(written)).await?)
     }
 
-    /// The attempt is decided. Whatever the provider still has of it is let go; money that came late goes back.
-    async fn tidy(&self, intent: &PaymentIntent, written: Written) -> anyhow::Result<Flow> {
-        let row = self.row;
-        let details = self.details(intent);
-        let order_is_due = row.state == State::CaptureFailed;
-        if intent.status == IntentStatus::Succeeded && order_is_due && self.may_heal().await? {
-            return Ok(transition::settle(self.pool, row, Seen::Captured, details, Some(written)).await?);
-        }
-        transition::settle(self.pool, row, Seen::Doubt, Details::default(), Some(written)).await?;
-        let tries_left = record::calls(self.pool, row.id, Op::Cancel).await? < TIDY_CALLS_MAX;
-        let cancel = self.compose(Op::Cancel).await?;
-        let mut tx = self.pool.begin().await?;
-        transition::lock_order(&mut tx, row).await?;
-        if !transition::lock(&mut tx, row).await? {
-            return Ok(Flow::Stop);
-        }
-        let now = clock::now(&mut tx).await?;
-        let mut flow = Flow::Stop;
-        match intent.status {
-            IntentStatus::Canceled => transition::pause(&mut tx, row, None, false).await?,
-            IntentStatus::Succeeded if !record::has_refund(&mut tx, row.id).await? => {
-                tracing::error!(attempt.id = %row.id, "money was taken by an attempt that was decided; it goes back");
-                let amount = details.captured_minor.unwrap_or(row.amount_minor);
-                record::new_refund(&mut tx, row, amount, "captured_after_decision", now).await?;
-                transition::supersede(&mut tx, row).await?;
-                flow = Flow::On;
-            }
-            IntentStatus::Succeeded => transition::pause(&mut tx, row, None, false).await?,
-            IntentStatus::Processing | IntentStatus::Other(_) => {
-                transition::pause(&mut tx, row, Some(TimeDelta::seconds(30)), true).await?;
-            }
-            _ if tries_left => {
-                record::write_call(&mut tx, row.id, None, &cancel, now).await?;
-                transition::pause(&mut tx, row, Some(TimeDelta::seconds(30)), true).await?;
-            }
-            _ => {
-                tracing::error!(attempt.id = %row.id, "an intent of a decided attempt can't be cancelled");
-                transition::pause(&mut tx, row, None, false).await?;
-            }
-        }
-        tx.commit().await?;
-        Ok(flow)
-    }
-
-    /// The order is still due, nothing else pays for it, and the money is not on its way back.
-    async fn may_heal(&self) -> sqlx::Result<bool> {
-        sqlx::query_scalar!(
-            r#"select (o.state = 'payment_due' and not exists (
-                   select from attempt a where a.order_id = o.id and a.id <> $2
-                     and a.state not in ('declined', 'voided', 'refunded', 'capture_failed'))
-               and not exists (select from refund r where r.attempt_id = $2 and r.state <> 'failed')) as "may!"
-               from "order" o where o.id = $1"#,
-            self.row.order_id,
-            self.row.id
-        )
-        .fetch_one(self.pool)
-        .await
-    }
-
-    fn judge_refund(&self, answer: &Answer) -> (Seen, Details, CallState) {
-        match &answer.outcome {
-            Outcome::Done(_) => match answer.object::<Refund>() {
-                Some(refund) => (refund_seen(&refund.status), refund_details(&refund), CallState::Answered),
-                None => (Seen::Doubt, Details::default(), CallState::Unknown),
-            },
-            Outcome::Declined(refusal) | Outcome::Rejected(refusal) => {
-                tracing::error!(attempt.id = %self.row.id, call.code = refusal.code, "the provider refused a refund");
-                let failure = Some(refusal.reason().to_owned());
-                (Seen::RefundFailed, Details { failure, ..Details::default() }, CallState::Answered)
-            }
-            Outcome::NotSent if self.was_never_sent() => (Seen::Again, Details::default(), CallState::Prepared),
-            Outcome::NotSent | Outcome::Unknown => (Seen::Doubt, Details::default(), CallState::Unknown),
-        }
-    }
-
-    /// Finds our refund among the intent's: a key that was forgotten would refund twice.
-    async fn look_for_refunds(&self) -> anyhow::Result<Flow> {
-        let row = self.row;
-        let (Some(pi_id), Some(refund)) = (&row.pi_id, &row.refund) else { anyhow::bail!("no refund to look for") };
-        let call = Call::list_refunds(pi_id);
-        let call_id = record::note_read(self.pool, row.id, &call, self.payments.lease()).await?;
-        let answer = self.client.send(&call).await;
-        let page: Option<Page> = answer.object();
-        let state = if page.is_some() { CallState::Answered } else { CallState::Unknown };
-        let written = written(call_id, call.op, state, &answer);
-        let ours = page.as_ref().and_then(|page| {
-            let mut refunds = page.data.iter().filter_map(|r| serde_json::from_value::<Refund>(r.clone()).ok());
-            refunds.find(|r| {
-                r.metadata.get("refund").is_some_and(|id| *id == refund.id.to_string())
-                    || refund.provider_id.as_ref() == Some(&r.id)
-            })
-        });
-        if let Some(ours) = ours {
-            let (seen, details) = (refund_seen(&ours.status), refund_details(&ours));
-            return Ok(transition::settle(self.pool, row, seen, details, Some(written)).await?);
-        }
-        let flow = transition::settle(self.pool, row, Seen::Doubt, Details::default(), Some(written)).await?;
-        // Read to its end, and it is not there: the old key is as good as new.
-        let absent = page.is_some_and(|page| !page.has_more) && !refund.asked_for;
-        if let Some(call) = row.call.as_ref().filter(|_| absent) {
-            record::renew_call(self.pool, call).await?;
-        }
-        Ok(flow)
-    }
-
     /// The one transaction: the seats become this order's, or the money is let go.
     async fn decide(&self) -> anyhow::Result<Flow> {
         let row = self.row;
         let mut tx = db::event_tx(self.pool, row.event_id).await?;
-        let order =
-            sqlx::query!(r#"select state, cancel_requested from "order" where id = $1 for update"#, row.order_id)
-                .fetch_one(&mut *tx)
-                .await?;
+        let order = sqlx::query!(
+            r#"select state, cancel_requested from "order" where id = $1 for no key update"#,
+            row.order_id
+        )
+        .fetch_one(&mut *tx)
+        .await?;
         if !transition::lock(&mut tx, row).await? {
             return Ok(Flow::Stop);
         }
@@ -427,18 +322,4 @@ fn written(call_id: i64, op: Op, state: CallState, answer: &Answer) -> Written {
         request_id: answer.request_id.clone(),
         replayed: answer.replayed,
     }
-}
-
-fn refund_seen(status: &RefundStatus) -> Seen {
-    match status {
-        RefundStatus::Succeeded => Seen::RefundDone,
-        RefundStatus::Failed | RefundStatus::Canceled => Seen::RefundFailed,
-        RefundStatus::Pending | RefundStatus::RequiresAction | RefundStatus::Other(_) => Seen::RefundAccepted,
-    }
-}
-
-fn refund_details(refund: &Refund) -> Details {
-    let failure = (refund_seen(&refund.status) == Seen::RefundFailed)
-        .then(|| refund.failure_reason.clone().unwrap_or_else(|| "failed".to_owned()));
-    Details { refund_id: Some(refund.id.clone()), failure, ..Details::default() }
 }

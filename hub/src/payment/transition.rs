@@ -7,14 +7,14 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::PgPool;
-use uuid::Uuid;
 
 use super::{
     gate,
-    machine::{self, Seen, State},
+    machine::{self, AfterDecision, RefundState, Said, Seen, State},
     provider::{Call, Card},
     record::{
-        Row, Written, has_refund_to_ask_for, has_refund_under_way, new_refund, update_refund, write_answer, write_call,
+        News, RefundRow, Row, Written, has_refund_to_ask_for, has_refund_under_way, is_as_read, new_refund, strays,
+        update_refund, write_answer, write_call,
     },
 };
 use crate::{
@@ -52,10 +52,24 @@ pub struct Details {
     pub refund_id: Option<String>,
     /// Its word for why a refund is not done.
     pub failure: Option<String>,
+    /// Who says what became of a refund.
+    pub said: Option<Said>,
     /// A call that goes with the transition: a new one, or (none given) the same once more.
     pub call: Option<Call>,
     /// Not before then, whatever the schedule of looks says.
     pub wait: Option<TimeDelta>,
+}
+
+impl Details {
+    /// What this says of the refund that is under way.
+    fn news(&self, seen: Seen) -> Option<News<'_>> {
+        Some(News {
+            state: RefundState::of(seen)?,
+            said: self.said.unwrap_or(Said::Answer),
+            provider_id: self.refund_id.as_deref(),
+            failure: self.failure.as_deref(),
+        })
+    }
 }
 
 /// Writes down what was learnt: the call's answer, and the transition that follows, if one does.
@@ -71,45 +85,51 @@ pub async fn settle(
         Some(to) if touches_hold(to) => db::event_tx(pool, row.event_id).await?,
         _ => pool.begin().await?,
     };
-    if to.is_some_and(touches_order) || row.refund.is_some() {
+    if to.is_some_and(touches_order) {
         lock_order(&mut tx, row).await?;
     }
-    let fresh = lock(&mut tx, row).await?;
+    let mut fresh = lock(&mut tx, row).await?;
+    if details.said == Some(Said::Refusal)
+        && let Some(call) = &row.call
+    {
+        fresh &= is_as_read(&mut tx, call).await?; // what was sent meanwhile may arrive
+    }
     if let Some(written) = &written {
         write_answer(&mut tx, written).await?;
     }
     let flow = match to {
         _ if !fresh => Flow::Stop, // somebody else was faster; the answer is kept all the same
         Some(to) => apply(&mut tx, row, seen, to, details).await?,
-        None => {
-            if let Some(refund) = row.refund.as_ref().filter(|_| row.has_stray_refund()) {
-                let flow = stray_refund(&mut tx, row, refund.id, seen, &details).await?;
-                tx.commit().await?;
-                return Ok(flow);
+        // What a refusal means depends on what was sent before: that is planned.
+        None if seen == Seen::Refused && row.refund_op() => Flow::On,
+        None => match row.refund.as_ref().filter(|_| row.has_stray_refund()) {
+            Some(refund) => stray_refund(&mut tx, row, refund, seen, &details).await?,
+            None => {
+                let wait = match row.state {
+                    _ if row.state.is_decided() && seen == Seen::Cancelled => None, // tidied up
+                    State::ActionRequired => Some(challenge_wait(row, row.now)),
+                    _ => Some(details.wait.unwrap_or_default().max(row.patience())),
+                };
+                pause(&mut tx, row, wait, row.state != State::ActionRequired).await?;
+                Flow::Stop
             }
-            let wait = match row.state {
-                _ if row.state.is_decided() && seen == Seen::Cancelled => None, // tidied up
-                State::ActionRequired => Some(challenge_wait(row, row.now)),
-                _ => Some(details.wait.unwrap_or_default().max(row.patience())),
-            };
-            pause(&mut tx, row, wait, row.state != State::ActionRequired).await?;
-            Flow::Stop
-        }
+        },
     };
     tx.commit().await?;
     Ok(flow)
 }
 
-/// Before the attempt, wherever that may be written twice in one transaction (a refund counts itself there): the
-/// second time PostgreSQL looks at what it refers to, and would wait for the order with the attempt in hand.
+/// Before the attempt, wherever the order changes with it.
 pub async fn lock_order(tx: &mut Tx, row: &Row) -> sqlx::Result<()> {
-    sqlx::query!(r#"select id from "order" where id = $1 for update"#, row.order_id).fetch_one(&mut **tx).await?;
+    sqlx::query!(r#"select id from "order" where id = $1 for no key update"#, row.order_id)
+        .fetch_one(&mut **tx)
+        .await?;
     Ok(())
 }
 
 /// Locks the attempt. False: it is no longer the one that was read.
 pub async fn lock(tx: &mut Tx, row: &Row) -> sqlx::Result<bool> {
-    let version = sqlx::query_scalar!("select version from attempt where id = $1 for update", row.id)
+    let version = sqlx::query_scalar!("select version from attempt where id = $1 for no key update", row.id)
         .fetch_one(&mut **tx)
         .await?;
     Ok(version == row.version)
@@ -142,7 +162,10 @@ pub async fn apply(tx: &mut Tx, row: &Row, seen: Seen, to: State, details: Detai
         (false, true) => (row.tries, row.unknown_since),
         (false, false) => (0, None),
     };
+    // An answer is older than news that came before it was written down.
+    let news = details.said.is_none() && row.refund.as_ref().is_some_and(|r| r.look_at.is_some());
     let pace = match to {
+        State::Refunded | State::RefundFailed if news => Pace::On,
         State::Captured | State::Refunded | State::RefundFailed => Pace::Rest,
         State::Voided if seen == Seen::Cancelled || row.pi_id.is_none() => Pace::Rest,
         State::ActionRequired => Pace::Wait(challenge_wait(row, now)),
@@ -243,9 +266,8 @@ async fn consequences(
             new_refund(tx, row, amount, "captured_without_order", now).await?;
         }
         State::RefundAccepted | State::Refunded | State::RefundFailed => {
-            if let Some(refund) = &row.refund {
-                let (id, failure) = (details.refund_id.as_deref(), details.failure.as_deref());
-                update_refund(tx, refund.id, to_refund_state(to), id, failure).await?;
+            if let (Some(refund), Some(news)) = (&row.refund, details.news(seen)) {
+                update_refund(tx, refund, &news).await?;
             }
             if to == State::RefundFailed {
                 tracing::error!(attempt.id = %row.id, "money that belongs to a buyer could not be given back");
@@ -305,35 +327,33 @@ async fn give_back(tx: &mut Tx, row: &Row, now: DateTime<Utc>) -> sqlx::Result<(
     Ok(())
 }
 
-fn to_refund_state(to: State) -> &'static str {
-    match to {
-        State::RefundAccepted => "accepted",
-        State::Refunded => "succeeded",
-        _ => "failed",
-    }
-}
-
 /// A refund of a decided attempt has a life of its own, and the attempt's state stays as it is. When it
 /// has arrived or failed, the next one is seen to at once; one on its way is asked about from time to time.
-async fn stray_refund(tx: &mut Tx, row: &Row, id: Uuid, seen: Seen, details: &Details) -> sqlx::Result<Flow> {
-    let state = match seen {
-        Seen::RefundAccepted => Some("accepted"),
-        Seen::RefundDone => Some("succeeded"),
-        Seen::RefundFailed => Some("failed"),
-        _ => None,
+async fn stray_refund(tx: &mut Tx, row: &Row, refund: &RefundRow, seen: Seen, details: &Details) -> sqlx::Result<Flow> {
+    let Some(news) = details.news(seen) else {
+        pause(tx, row, Some(details.wait.unwrap_or_default().max(row.patience())), true).await?;
+        return Ok(Flow::Stop);
     };
-    if let Some(state) = state {
-        update_refund(tx, id, state, details.refund_id.as_deref(), details.failure.as_deref()).await?;
+    let state = update_refund(tx, refund, &news).await?;
+    supersede(tx, row).await?; // whoever has asked before this says nothing new
+    if state == RefundState::Failed {
+        tracing::error!(attempt.id = %row.id, refund.id = %refund.id, "money that belongs to a buyer could not be given back");
     }
-    if state == Some("failed") {
-        tracing::error!(attempt.id = %row.id, refund.id = %id, "money that belongs to a buyer could not be given back");
+    if has_refund_to_ask_for(tx, row.id).await? {
+        settle_doubt(tx, row, true).await?;
+        return Ok(Flow::On);
     }
-    let more = state.is_some() && has_refund_to_ask_for(tx, row.id).await?;
-    if more || (state.is_some() && !has_refund_under_way(tx, row.id).await?) {
-        settle_doubt(tx, row, more).await?;
-        return Ok(if more { Flow::On } else { Flow::Stop });
+    if has_refund_under_way(tx, row.id).await? {
+        pause(tx, row, Some(details.wait.unwrap_or_default().max(row.patience())), true).await?;
+        return Ok(Flow::Stop);
     }
-    pause(tx, row, Some(details.wait.unwrap_or_default().max(row.patience())), true).await?;
+    settle_doubt(tx, row, false).await?;
+    if state == RefundState::Failed && row.state.is_to_be_tidied() {
+        let now = clock::now(tx).await?;
+        if let AfterDecision::Wait(wait) = machine::after_decision(&strays(tx, row.id, now).await?) {
+            pause(tx, row, Some(wait), false).await?; // it is tried again by itself
+        }
+    }
     Ok(Flow::Stop)
 }
 

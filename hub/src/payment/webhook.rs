@@ -170,13 +170,13 @@ async fn poke(pool: &PgPool, pi_id: Option<&str>, attempt_id: Option<Uuid>) -> s
     Ok(poked.rows_affected() > 0)
 }
 
-/// A refund of ours is asked about, even if it had arrived: it may fail later. One that is on its way
-/// out has no id yet; its attempt was poked.
+/// A refund of ours is asked about, even if it had arrived: it may fail later. So is one whose first answer is still
+/// on its way to us: it may be old by then.
 async fn poke_refund(pool: &PgPool, provider_id: &str, refund_id: Option<Uuid>) -> sqlx::Result<bool> {
     let poked = sqlx::query!(
         "with news as (
              update refund set look_at = db_clock()
-             where kind = 'card' and replaced_by is null and state <> 'pending' and (provider_id = $1 or id = $2)
+             where kind = 'card' and replaced_by is null and (provider_id = $1 or id = $2)
              returning attempt_id)
          update attempt set pokes = pokes + 1, next_run_at = db_clock() where id in (select attempt_id from news)",
         provider_id,

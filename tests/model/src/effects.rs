@@ -1,14 +1,15 @@
 //! What a worker writes down, and what follows from it: as `drive` and `transition` of the product do it.
 
+use chrono::TimeDelta;
 use fullhouse::payment::{
-    machine::{CallState, Key, Seen, State},
+    machine::{self, AfterDecision, CallState, Key, Missing, RefundState, Said, Seen, State, Strays},
     provider::Op,
 };
 
 use super::{
     provider::{Answer, Refund, Shown, Status},
     steps::Payments,
-    world::{Attempt, Call, DUE_TICKS, Heard, KEYS, Order, RefundRow, Request, Row, Seat, World, op_index, prepared},
+    world::{Attempt, Call, DUE_TICKS, Heard, KEYS, Order, Request, Row, Seat, World, op_index, prepared},
 };
 
 /// `TIDY_CALLS_MAX` of the product.
@@ -25,17 +26,36 @@ impl Payments {
                 learn(world, row, shown);
                 self.settle(world, row, seen, call);
             }
-            Heard::Listed(Some(refund)) => self.settle(world, row, refund_seen(refund), None),
-            Heard::Listed(None) => {
-                self.settle(world, row, Seen::Doubt, None);
-                if !row.refund_asked_for {
-                    let read = row.call.expect("a refund that was asked for");
-                    if let Some(call) = latest(world, row.at, Op::Refund, read.n).filter(|_| !row.sent_since) {
-                        (call.state, call.old) = (prepared(), false);
-                    }
-                }
-            }
+            Heard::Listed(Some(refund)) => self.settle_as(world, row, refund_seen(refund), Said::Look),
+            Heard::Listed(None) => match (self.rules.missing)(&row.facts(self.rules.margin_ticks)) {
+                Missing::Wait => self.settle(world, row, Seen::Doubt, None),
+                Missing::GiveUp => self.give_up(world, row),
+                Missing::AskAgain(key) => self.ask_again(world, row, key),
+            },
             _ => self.hear(world, row, request, heard),
+        }
+    }
+
+    /// As `One::give_up`.
+    pub fn give_up(&self, world: &mut World, row: &Row) {
+        if !row.sent_since {
+            self.settle_as(world, row, Seen::RefundFailed, Said::Refusal);
+        }
+    }
+
+    /// As `One::ask_again`.
+    fn ask_again(&self, world: &mut World, row: &Row, key: Key) {
+        if row.sent_since || (row.stale && self.rules.version_compare) {
+            return;
+        }
+        if key == Key::Next {
+            world.attempt(row.at).calls[op_index(Op::Refund)] = next_call(world, row.at, Op::Refund);
+            supersede(world, row.at);
+            return;
+        }
+        let read = row.call.expect("a refund that was asked for");
+        if let Some(call) = latest(world, row.at, Op::Refund, read.n) {
+            (call.state, call.old) = (prepared(), false);
         }
     }
 
@@ -52,8 +72,7 @@ impl Payments {
             Heard::Answered { answer: Answer::Declined, .. } => (Seen::Declined, CallState::Answered),
             Heard::Answered { answer: Answer::Refused, .. } | Heard::Refused => {
                 let seen = match op {
-                    Op::Create => Seen::Refused,
-                    Op::Refund => Seen::RefundFailed,
+                    Op::Create | Op::Refund => Seen::Refused,
                     _ => Seen::Doubt,
                 };
                 (seen, CallState::Answered)
@@ -90,30 +109,71 @@ impl Payments {
 
     /// As `transition::settle`.
     pub fn settle(&self, world: &mut World, row: &Row, seen: Seen, call: Option<Call>) {
+        self.settle_all(world, row, seen, call, Said::Answer);
+    }
+
+    /// The same; somebody else than the answer says what became of the refund.
+    fn settle_as(&self, world: &mut World, row: &Row, seen: Seen, said: Said) {
+        self.settle_all(world, row, seen, None, said);
+    }
+
+    fn settle_all(&self, world: &mut World, row: &Row, seen: Seen, call: Option<Call>, said: Said) {
         if row.stale && self.rules.version_compare {
             return;
         }
         if let Some(to) = (self.rules.next)(row.state, seen) {
-            return self.apply(world, row, seen, to, call);
+            return self.apply(world, row, seen, to, call, said);
         }
-        let attempt = world.attempt(row.at);
+        if seen == Seen::Refused && row.refund_op() {
+            return; // what it means is planned
+        }
         if row.has_stray_refund() {
-            // A refund with a life of its own; when that is over, so is the work.
-            attempt.refund = match seen {
-                Seen::RefundAccepted => Some(RefundRow::Accepted),
-                Seen::RefundDone => Some(RefundRow::Done),
-                Seen::RefundFailed => Some(RefundRow::Failed),
-                _ => attempt.refund,
-            };
-            attempt.scheduled = !matches!(attempt.refund, Some(RefundRow::Done | RefundRow::Failed));
+            if let Some(state) = RefundState::of(seen) {
+                self.stray_refund(world, row, state, said);
+            }
             return;
         }
         let tidied_up = row.state.is_decided() && seen == Seen::Cancelled;
+        let attempt = world.attempt(row.at);
         attempt.scheduled = !tidied_up;
     }
 
+    /// A refund with a life of its own; when that is over, so is the work.
+    fn stray_refund(&self, world: &mut World, row: &Row, state: RefundState, said: Said) {
+        self.learn_of_refund(world, row, state, said);
+        if self.rules.refund_news_supersede {
+            supersede(world, row.at);
+        }
+        let attempt = world.attempt(row.at);
+        let under_way = matches!(attempt.refund, Some(RefundState::Pending | RefundState::Accepted));
+        let again = attempt.refund == Some(RefundState::Failed)
+            && attempt.state.is_to_be_tidied()
+            && matches!(self.after_decision(attempt, TimeDelta::zero()), AfterDecision::Wait(_));
+        attempt.scheduled = under_way || attempt.news || again;
+    }
+
+    /// As `record::update_refund`.
+    fn learn_of_refund(&self, world: &mut World, row: &Row, state: RefundState, said: Said) {
+        let attempt = world.attempt(row.at);
+        let Some(is) = attempt.refund else { return };
+        if !self.rules.news_stay || (said != Said::Answer && !row.news_since) {
+            attempt.news = false;
+        }
+        if attempt.by_hand || !(self.rules.counts)(is, state, said) {
+            return;
+        }
+        attempt.refunds_failed += u8::from(state == RefundState::Failed && is != RefundState::Failed);
+        attempt.refund = Some(state);
+    }
+
+    fn after_decision(&self, attempt: &Attempt, failed_for: TimeDelta) -> AfterDecision {
+        let under_way = attempt.refund.is_some_and(|r| r != RefundState::Failed);
+        let seen_to = under_way || (attempt.by_hand && self.rules.by_hand_is_seen);
+        machine::after_decision(&Strays { failed: i64::from(attempt.refunds_failed), seen_to, failed_for })
+    }
+
     /// As `transition::apply`, with its consequences.
-    fn apply(&self, world: &mut World, row: &Row, seen: Seen, to: State, call: Option<Call>) {
+    fn apply(&self, world: &mut World, row: &Row, seen: Seen, to: State, call: Option<Call>, said: Said) {
         let at = row.at;
         let known = world.attempt(at).has_intent;
         let rest = matches!(to, State::Captured | State::Refunded | State::RefundFailed)
@@ -139,11 +199,14 @@ impl Payments {
             State::Declined | State::Voided => give_back(world, at),
             State::RefundPending => {
                 give_back(world, at);
-                world.attempt(at).refund = Some(RefundRow::Pending);
+                world.attempt(at).refund = Some(RefundState::Pending);
             }
-            State::RefundAccepted => world.attempt(at).refund = Some(RefundRow::Accepted),
-            State::Refunded => world.attempt(at).refund = Some(RefundRow::Done),
-            State::RefundFailed => world.attempt(at).refund = Some(RefundRow::Failed),
+            State::RefundAccepted | State::Refunded | State::RefundFailed => {
+                if let Some(state) = RefundState::of(seen) {
+                    self.learn_of_refund(world, row, state, said);
+                }
+                world.attempt(at).scheduled |= world.attempt(at).news;
+            }
             State::Captured if row.state == State::CaptureFailed && world.order == Order::Due => {
                 world.order = Order::Confirmed;
             }
@@ -160,7 +223,7 @@ impl Payments {
             |a: &Attempt| !matches!(a.state, State::Declined | State::Voided | State::Refunded | State::CaptureFailed);
         let others_pay =
             world.attempts.iter().enumerate().any(|(n, a)| n != usize::from(row.at) && a.as_ref().is_some_and(pays));
-        let goes_back = world.attempt(row.at).refund.is_some_and(|r| r != RefundRow::Failed);
+        let goes_back = world.attempt(row.at).refund.is_some_and(|r| r != RefundState::Failed);
         let heals = row.state == State::CaptureFailed
             && world.order == Order::Due
             && !others_pay
@@ -173,13 +236,14 @@ impl Payments {
         }
         let cancels = world.attempt(row.at).calls[op_index(Op::Cancel)].map_or(0, |call| call.n + 1);
         let cancel = next_call(world, row.at, Op::Cancel);
+        let after = self.after_decision(world.attempt(row.at), TimeDelta::days(1));
         let attempt = world.attempt(row.at);
-        let has_refund = attempt.refund.is_some_and(|r| r != RefundRow::Failed);
         match shown.status {
-            Status::Taken if !has_refund => {
-                attempt.refund = Some(RefundRow::Pending);
+            Status::Taken if after == AfterDecision::GiveBack => {
+                attempt.refund = Some(RefundState::Pending);
+                attempt.refund_first = attempt.calls[op_index(Op::Refund)].map_or(attempt.refund_first, |c| c.n + 1);
                 attempt.calls[op_index(Op::Refund)] = None;
-                attempt.scheduled = true;
+                (attempt.scheduled, attempt.news) = (true, false);
                 if self.rules.refunds_supersede {
                     supersede(world, row.at);
                 }
@@ -206,7 +270,7 @@ fn give_back(world: &mut World, at: u8) {
 }
 
 /// The version is another one: whoever read the row before is late.
-fn supersede(world: &mut World, at: u8) {
+pub fn supersede(world: &mut World, at: u8) {
     for worker in &mut world.workers {
         if let Some(other) = worker.row_mut().filter(|other| other.at == at) {
             other.stale = true;
@@ -220,6 +284,22 @@ pub fn sell(world: &mut World) {
     }
     (world.seat, world.hold_live, world.frozen_by) = (Seat::Sold, false, None);
     (world.order, world.was_sold) = (Order::Confirmed, true);
+}
+
+/// There is news of the attempt's refund, once the provider has told us of it: a worker looks.
+pub fn tell_of_refund(world: &mut World, at: u8) {
+    let Some(attempt) = world.attempts[usize::from(at)].as_mut() else { return };
+    let intent = &world.intents[usize::from(at)];
+    if attempt.by_hand || attempt.refund.is_none() || intent.refund.is_none() || intent.refund_n < attempt.refund_first
+    {
+        return;
+    }
+    (attempt.news, attempt.scheduled) = (true, true);
+    for worker in &mut world.workers {
+        if let Some(row) = worker.row_mut().filter(|row| row.at == at) {
+            row.news_since = true;
+        }
+    }
 }
 
 /// What an intent's answer brings along, of a row that is still the same.
@@ -249,7 +329,8 @@ pub fn latest(world: &mut World, at: u8, op: Op, n: u8) -> Option<&mut Call> {
 /// A call under a key that was never used.
 pub fn next_call(world: &World, at: u8, op: Op) -> Option<Call> {
     let before = world.attempts[usize::from(at)].and_then(|a| a.calls[op_index(op)]);
-    let n = before.map_or(0, |call| call.n + 1);
+    let first = world.attempts[usize::from(at)].filter(|_| op == Op::Refund).map_or(0, |a| a.refund_first);
+    let n = before.map_or(first, |call| call.n + 1);
     assert!(usize::from(n) < KEYS, "more keys than the model has room for: {op:?}");
     Some(Call::new(n))
 }

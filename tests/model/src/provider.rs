@@ -23,6 +23,8 @@ pub struct Intent {
     /// The buyer met the challenge.
     pub authenticated: bool,
     pub refund: Option<Refund>,
+    /// The number of the key that made it.
+    pub refund_n: u8,
     /// How many refunds were made.
     pub refunds: u8,
 }
@@ -149,6 +151,7 @@ impl Intent {
         error: false,
         authenticated: false,
         refund: None,
+        refund_n: 0,
         refunds: 0,
     };
 

@@ -6,12 +6,12 @@
 //! a worker may die between them.
 
 use fullhouse::payment::{
-    machine::{self, CallState, Facts, Key, Seen, State, Step},
+    machine::{self, CallState, Facts, Key, Missing, RefundState, Said, Seen, State, Step},
     provider::{IntentStatus, Op},
 };
 
 use super::{
-    effects::{latest, next_call, poke, sell},
+    effects::{latest, next_call, poke, sell, supersede, tell_of_refund},
     provider::{Fate, Intent, Refund, Status},
     search::{Choice, Model},
     world::{
@@ -25,6 +25,8 @@ pub struct Rules {
     pub next: fn(State, Seen) -> Option<State>,
     pub plan: fn(&Facts) -> Step,
     pub judge: fn(&Facts, &IntentStatus, bool, bool) -> (Seen, Key),
+    pub missing: fn(&Facts) -> Missing,
+    pub counts: fn(RefundState, RefundState, Said) -> bool,
     pub margin_ticks: i8,
     /// What is written after a call names the version that it was made for.
     pub version_compare: bool,
@@ -32,6 +34,12 @@ pub struct Rules {
     pub check_at_sending: bool,
     /// A refund that begins after the decision is a version of its own.
     pub refunds_supersede: bool,
+    /// So is each thing that is learnt of it.
+    pub refund_news_supersede: bool,
+    /// News of a refund are done with only by a look that was begun after them.
+    pub news_stay: bool,
+    /// A refund that failed and was given back by hand is not begun again.
+    pub by_hand_is_seen: bool,
     /// A capture that turns out to have worked after all heals its order only if the money was not given back.
     pub heals_what_is_kept: bool,
     /// `attempt_one_live`
@@ -47,10 +55,15 @@ impl Rules {
         next: machine::next,
         plan: machine::plan,
         judge: machine::judge,
+        missing: machine::missing,
+        counts: machine::counts,
         margin_ticks: MARGIN_TICKS,
         version_compare: true,
         check_at_sending: true,
         refunds_supersede: true,
+        refund_news_supersede: true,
+        news_stay: true,
+        by_hand_is_seen: true,
         heals_what_is_kept: true,
         one_live_attempt: true,
         sells_in_one: true,
@@ -115,6 +128,8 @@ pub enum What {
     ForeignCapture(u8),
     RefundArrives(u8),
     RefundFails(u8),
+    RefundFailsAfterAll(u8),
+    MoneyIsGivenByHand(u8),
 }
 
 impl Model for Payments {
@@ -201,6 +216,10 @@ impl Payments {
                     scheduled: true,
                     calls: [None; 5],
                     refund: None,
+                    refund_first: 0,
+                    refunds_failed: 0,
+                    news: false,
+                    by_hand: false,
                 });
                 if !due {
                     to.frozen_by = Some(at as u8);
@@ -238,7 +257,21 @@ impl Payments {
             if intent.status != Status::None {
                 let mut to = *world;
                 poke(&mut to, at);
+                tell_of_refund(&mut to, at);
                 add(What::Webhook(at), false, to);
+            }
+            // What has failed is on people's list; they give the money back another way.
+            let mut to = *world;
+            if let Some(attempt) = to.attempts[usize::from(at)].as_mut()
+                && attempt.refund == Some(RefundState::Failed)
+                && !attempt.by_hand
+            {
+                attempt.by_hand = true;
+                if attempt.state == State::RefundFailed {
+                    (attempt.state, attempt.scheduled) = (State::Refunded, false);
+                    supersede(&mut to, at);
+                }
+                add(What::MoneyIsGivenByHand(at), false, to);
             }
         }
     }
@@ -331,6 +364,11 @@ impl Payments {
                 if self.scope.refunds_fail {
                     add(What::RefundFails(at), false, with(&|i| i.refund = Some(Refund::Failed)));
                 }
+            }
+            if intent.refund == Some(Refund::Done) && self.scope.refunds_fail {
+                let mut to = with(&|i| i.refund = Some(Refund::Failed));
+                tell_of_refund(&mut to, at); // more often by webhooks; if all are lost, by the books
+                add(What::RefundFailsAfterAll(at), false, to);
             }
         }
         if let Some(request) = world.adrift {
@@ -443,11 +481,14 @@ impl Payments {
             }
             Step::LookForRefunds => {
                 let request = Request { at, op: Op::ListRefunds, n: 0, age: 0 };
-                let listed = world.intents[usize::from(at)].refund;
+                let intent = world.intents[usize::from(at)];
+                let first = world.attempts[usize::from(at)].map_or(0, |a| a.refund_first);
+                let listed = intent.refund.filter(|_| intent.refund_n >= first);
                 to.workers[n] = Worker::Heard(row, request, Heard::Listed(listed));
                 add(What::WorkerLooks(n, at), true, to);
                 return;
             }
+            Step::Conclude(Seen::RefundFailed) => self.give_up(&mut to, &row),
             Step::Conclude(seen) => self.settle(&mut to, &row, seen, None),
             Step::Decide => self.decide(&mut to, n, &row),
             Step::Rest => to.attempt(at).scheduled = false,
@@ -506,16 +547,18 @@ impl Payments {
             &[]
         };
         for fate in intent.fates(request.op).iter().chain(&[Fate::Busy]).chain(failures) {
-            // A refund that is refused counts as failed for good. That the same bytes are taken first and
-            // refused later, on their validity, is left out.
-            let left_out = *fate == Fate::RefusedBefore || (*fate == Fate::RefundFails && !self.scope.refunds_fail);
-            if request.op == Op::Refund && left_out {
+            if *fate == Fate::RefundFails && !self.scope.refunds_fail {
                 continue;
             }
             let mut to = *world;
             to.failures_left -= u8::from(fate.is_failure());
             let answer = to.intents[at].execute(request.op, *fate);
             to.kept.set(request.at, op, request.n, answer);
+            if request.op == Op::Refund
+                && (to.intents[at].refund, to.intents[at].refunds) != (intent.refund, intent.refunds)
+            {
+                to.intents[at].refund_n = request.n;
+            }
             let taken = request.op == Op::Capture && to.intents[at].status != intent.status;
             if taken && !to.was_sold {
                 to.wrong = Some("money was taken before the sale");

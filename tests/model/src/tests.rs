@@ -1,7 +1,7 @@
 //! The product holds in every state; and each of its rules, broken, is found to be. Otherwise the search proves nothing.
 
 use fullhouse::payment::{
-    machine::{self, CallState, Facts, Key, QUIET, Seen, State, Step},
+    machine::{self, CallFacts, CallState, Facts, Key, Missing, QUIET, Seen, State, Step},
     provider::{IntentStatus, Op},
 };
 
@@ -148,6 +148,50 @@ fn the_model_finds_a_refund_that_is_asked_for_again_under_a_forgotten_key() {
         if waits && refund { Step::Send } else { machine::plan(facts) }
     }
     finds("sent after a day", Rules { plan: at_once, ..Rules::OURS }, FAULTS, &["money went back twice"]);
+}
+
+const NOT_BACK: &str = "money was taken for no order, and does not go back";
+
+#[test]
+fn the_model_finds_news_of_a_refund_that_an_older_answer_takes_away() {
+    finds("news are lost", Rules { news_stay: false, ..Rules::OURS }, FAULTS, &[NOT_BACK]);
+}
+
+#[test]
+fn the_model_finds_a_refund_that_is_called_failed_before_it_was_looked_for() {
+    // What is refused counts, as if nothing had been sent before.
+    fn plan(facts: &Facts) -> Step {
+        let refused = |call: &CallFacts| call.http == Some(400);
+        let call = facts.call.map(|call| CallFacts { sends: if refused(&call) { 1 } else { call.sends }, ..call });
+        machine::plan(&Facts { call, ..*facts })
+    }
+    finds("refused is failed", Rules { plan, ..Rules::OURS }, FAULTS, &["money went back twice"]);
+}
+
+/// As the product has it, and nothing that was sent may still arrive.
+fn missing_without_quiet(facts: &Facts) -> Missing {
+    let call = facts.call.map(|call| CallFacts { sent_at: None, ..call });
+    machine::missing(&Facts { call, ..*facts })
+}
+
+#[test]
+fn the_model_finds_a_refund_under_another_key_that_begins_too_early_or_never() {
+    let rules = Rules { missing: missing_without_quiet, ..Rules::OURS };
+    finds("another refund without a quiet", rules, Scope { failures: 2, ..FAULTS }, &["money went back twice"]);
+    fn the_same(facts: &Facts) -> Missing {
+        match machine::missing(facts) {
+            Missing::AskAgain(_) => Missing::AskAgain(Key::Same),
+            other => other,
+        }
+    }
+    let scope = Scope { days: false, ..FAULTS };
+    finds("the dead key of a refund", Rules { missing: the_same, ..Rules::OURS }, scope, &["it never ends"]);
+}
+
+#[test]
+fn the_model_finds_a_refund_that_begins_after_somebody_paid_by_hand() {
+    let rules = Rules { by_hand_is_seen: false, ..Rules::OURS };
+    finds("by hand, and by card", rules, FAULTS, &["money went back twice"]);
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 use chrono::{DateTime, TimeDelta};
 use fullhouse::payment::{
-    machine::{CallFacts, CallState, Facts, KEY_LIFE, State},
+    machine::{CallFacts, CallState, Facts, KEY_LIFE, RefundState, State},
     provider::Op,
 };
 
@@ -96,14 +96,6 @@ fn call_state(state: u8) -> CallState {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum RefundRow {
-    Pending,
-    Accepted,
-    Done,
-    Failed,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Attempt {
     pub state: State,
     /// Pays again for an order that is due: there is no hold.
@@ -115,7 +107,16 @@ pub struct Attempt {
     pub scheduled: bool,
     /// The latest of each kind.
     pub calls: [Option<Call>; 5],
-    pub refund: Option<RefundRow>,
+    /// The latest: while one is on its way there is no other.
+    pub refund: Option<RefundState>,
+    /// The number of its first key.
+    pub refund_first: u8,
+    /// So many of them have failed.
+    pub refunds_failed: u8,
+    /// There is news of it (`look_at`).
+    pub news: bool,
+    /// Somebody has handed the money over, or sent it by the bank.
+    pub by_hand: bool,
 }
 
 /// What a worker read before it acted.
@@ -136,6 +137,8 @@ pub struct Row {
     pub stale: bool,
     /// Its call was sent since, by another worker.
     pub sent_since: bool,
+    /// There was news of its refund since.
+    pub news_since: bool,
 }
 
 impl Row {
@@ -143,9 +146,14 @@ impl Row {
         self.refund_under_way && (self.state.is_decided() || self.state == State::RefundFailed)
     }
 
+    /// The call in question is one for a refund.
+    pub fn refund_op(&self) -> bool {
+        self.has_stray_refund() || self.state.op() == Op::Refund
+    }
+
     /// Which call is its own.
     pub fn op(&self) -> Op {
-        if self.has_stray_refund() { Op::Refund } else { self.state.op() }
+        if self.refund_op() { Op::Refund } else { self.state.op() }
     }
 
     pub fn facts(&self, margin_ticks: i8) -> Facts {
@@ -286,10 +294,12 @@ impl World {
             has_intent: attempt.has_intent,
             authorised: attempt.authorised,
             call: None,
-            refund_under_way: matches!(attempt.refund, Some(RefundRow::Pending | RefundRow::Accepted)),
-            refund_asked_for: attempt.refund == Some(RefundRow::Accepted),
+            refund_under_way: attempt.news
+                || matches!(attempt.refund, Some(RefundState::Pending | RefundState::Accepted)),
+            refund_asked_for: attempt.refund.is_some_and(|r| r != RefundState::Pending),
             stale: false,
             sent_since: false,
+            news_since: false,
         };
         row.call = attempt.calls[op_index(row.op())];
         row
@@ -390,6 +400,7 @@ impl World {
             if let Some(row) = worker.row_mut() {
                 row.left = row.left.clamp(margin - 1, margin);
                 row.sent_since &= row.op() == Op::Refund; // only there it is asked about
+                row.news_since &= row.op() == Op::Refund;
                 let op = row.op();
                 row.call = row.call.map(|call| call.normal(op, false));
             }
@@ -432,4 +443,5 @@ const STALE: Row = Row {
     refund_asked_for: false,
     stale: true,
     sent_since: false,
+    news_since: false,
 };

@@ -1,10 +1,10 @@
 //! What must never be so, in any state that can be reached.
 
-use fullhouse::payment::machine::State;
+use fullhouse::payment::machine::{RefundState, State};
 
 use super::{
-    provider::Status,
-    world::{Order, RefundRow, Seat, World},
+    provider::{Refund, Status},
+    world::{Order, Seat, World},
 };
 
 pub fn wrong(world: &World) -> Option<&'static str> {
@@ -28,7 +28,8 @@ fn money(world: &World) -> Option<&'static str> {
     }
     for (attempt, intent) in world.attempts.iter().zip(&world.intents) {
         let Some(attempt) = attempt else { continue };
-        if intent.refunds > 1 {
+        let by_card = matches!(intent.refund, Some(Refund::Pending | Refund::Done));
+        if intent.refunds > 1 || (attempt.by_hand && by_card) {
             return Some("money went back twice");
         }
         let may_have_money = matches!(intent.status, Status::Reserved | Status::Processing | Status::Taken);
@@ -56,7 +57,7 @@ fn rest(world: &World) -> Option<&'static str> {
         if matches!(intent.status, Status::Reserved | Status::Processing) {
             return Some("money is reserved for no live attempt");
         }
-        let told_a_person = attempt.refund == Some(RefundRow::Failed);
+        let told_a_person = attempt.refund == Some(RefundState::Failed);
         if intent.keeps_money() && attempt.state == State::Captured {
             kept += 1;
         } else if intent.keeps_money() && !told_a_person {

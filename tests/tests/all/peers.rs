@@ -136,7 +136,7 @@ async fn peers_our_client_pays_is_declined_and_meets_a_challenge_at_localstripe(
     assert_eq!(intent.status, IntentStatus::RequiresCapture);
     let intent: PaymentIntent = done(&peer.client.send(&Call::capture(peer.attempt_id, &intent.id, 0)).await);
     assert_eq!(intent.status, IntentStatus::Succeeded);
-    let call = Call::refund(peer.attempt_id, Uuid::from_u128(3), &intent.id, "EUR", 2_500).expect("an amount");
+    let call = Call::refund(peer.attempt_id, Uuid::from_u128(3), &intent.id, "EUR", 2_500, 0).expect("an amount");
     let refund: Refund = done(&peer.client.send(&call).await);
     assert_eq!((&refund.status, refund.amount), (&RefundStatus::Succeeded, 2_500));
 

@@ -1,6 +1,9 @@
 use std::collections::HashSet;
 
+use chrono::{DateTime, TimeDelta, Utc};
+
 use super::*;
+use crate::payment::provider::IntentStatus;
 
 fn reachable(from: State) -> HashSet<State> {
     let mut seen = HashSet::from([from]);
@@ -190,6 +193,61 @@ fn an_old_refund_is_looked_for_before_it_is_asked_for_again() {
     assert_eq!(plan(&Facts { call: Some(old), ..facts(State::RefundPending) }), Step::LookForRefunds);
     let young = call(CallState::Unknown, None);
     assert_eq!(plan(&Facts { call: Some(young), ..facts(State::RefundPending) }), Step::Send);
+}
+
+#[test]
+fn a_refund_is_not_called_failed_before_it_was_looked_for() {
+    let refused = call(CallState::Answered, Some(400));
+    let after = |call: CallFacts| Facts { call: Some(call), ..facts(State::RefundPending) };
+    assert_eq!(plan(&after(refused)), Step::Conclude(Seen::RefundFailed), "the only request there ever was");
+    let again = CallFacts { sends: 2, ..refused };
+    assert_eq!(plan(&after(again)), Step::LookForRefunds, "the first may have arrived");
+    assert_eq!(missing(&after(again)), Missing::Wait, "or may be on its way still");
+    let quiet = CallFacts { sent_at: Some(at() - QUIET), ..again };
+    assert_eq!(missing(&after(quiet)), Missing::GiveUp);
+}
+
+#[test]
+fn a_refund_whose_key_says_nothing_but_500_goes_on_under_another() {
+    let after = |call: CallFacts| Facts { call: Some(call), ..facts(State::RefundPending) };
+    let spent = CallFacts { http: Some(500), replayed: true, ..call(CallState::Unknown, None) };
+    assert_eq!(plan(&after(spent)), Step::LookForRefunds);
+    assert_eq!(missing(&after(spent)), Missing::Wait);
+    let quiet = CallFacts { sent_at: Some(at() - QUIET), ..spent };
+    assert_eq!(missing(&after(quiet)), Missing::AskAgain(Key::Next));
+    let unknown = CallFacts { http: None, replayed: false, ..quiet };
+    assert_eq!(missing(&after(unknown)), Missing::AskAgain(Key::Same));
+    let there = Facts { refund_asked_for: true, ..after(quiet) };
+    assert_eq!(missing(&there), Missing::Wait, "the provider had it: it is never asked for again");
+}
+
+#[test]
+fn a_refund_never_goes_back_by_what_is_said_late() {
+    use RefundState::{Accepted, Failed, Pending, Succeeded};
+    for is in RefundState::ALL {
+        for becomes in RefundState::ALL {
+            assert_eq!(counts(*is, *becomes, Said::Answer), becomes > is && *becomes != Pending, "{is:?} {becomes:?}");
+            assert_eq!(counts(*is, *becomes, Said::Look), *becomes != Pending, "{is:?} {becomes:?}");
+        }
+        assert_eq!(counts(*is, Failed, Said::Refusal), *is == Pending, "{is:?}: the provider had it");
+        assert_eq!(RefundState::from_name(is.name()), Some(*is));
+    }
+    assert!(Pending < Accepted && Accepted < Succeeded && Succeeded < Failed);
+}
+
+#[test]
+fn money_that_came_late_is_sent_back_a_few_times_and_then_left_to_people() {
+    let strays =
+        |failed, seen_to, minutes| after_decision(&Strays { failed, seen_to, failed_for: TimeDelta::minutes(minutes) });
+    assert_eq!(strays(0, false, 0), AfterDecision::GiveBack);
+    assert_eq!(strays(1, false, 1), AfterDecision::Wait(TimeDelta::minutes(4)));
+    assert_eq!(strays(1, false, 5), AfterDecision::GiveBack);
+    assert_eq!(strays(2, false, 59), AfterDecision::Wait(TimeDelta::minutes(1)));
+    assert_eq!(strays(2, false, 60), AfterDecision::GiveBack);
+    for failed in 0..9 {
+        assert_eq!(strays(failed, true, 10_000), AfterDecision::Leave, "it goes back, or went by hand");
+    }
+    assert_eq!(strays(STRAY_TRIES_MAX, false, 10_000), AfterDecision::Leave);
 }
 
 #[test]

@@ -144,13 +144,15 @@ impl Call {
         Self::write(Op::Cancel, path, numbered(attempt_id, "cancel", n), Vec::new())
     }
 
-    /// Gives back `amount_minor` of what was captured. The refund's id is in its key and its metadata.
+    /// Gives back `amount_minor` of what was captured. The refund's id is in its key and its metadata; `n` counts
+    /// keys that a failure is stored under.
     pub fn refund(
         attempt_id: Uuid,
         refund_id: Uuid,
         pi_id: &str,
         currency: &str,
         amount_minor: i64,
+        n: i32,
     ) -> Result<Self, MoneyError> {
         let amount = money::to_provider(currency, amount_minor)?.to_string();
         let body = form(&[
@@ -159,7 +161,7 @@ impl Call {
             ("metadata[refund]", &refund_id.to_string()),
             ("metadata[attempt]", &attempt_id.to_string()),
         ]);
-        Ok(Self::write(Op::Refund, "/v1/refunds".into(), format!("{attempt_id}:refund:{refund_id}"), body))
+        Ok(Self::write(Op::Refund, "/v1/refunds".into(), numbered(attempt_id, &format!("refund:{refund_id}"), n), body))
     }
 
     pub fn get(pi_id: &str) -> Self {
