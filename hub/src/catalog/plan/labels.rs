@@ -1,16 +1,38 @@
-//! What is odd about a plan's labels and positions. A fan with a ticket for row А (Cyrillic) stands in
-//! front of row A (Latin); two seats in one place can't be told apart on the map. All of it draws a
-//! warning and stays as it is. Seats that are printed alike are a fault: see `pretix.rs`.
+//! What is odd about a plan's labels, positions and colours. A fan with a ticket for row А (Cyrillic)
+//! stands in front of row A (Latin); two seats in one place can't be told apart on the map, nor two
+//! prices of one colour. All of it draws a warning and stays as it is. Seats that are printed alike are a fault: see `pretix.rs`.
 
 use std::collections::{HashMap, HashSet, hash_map::Entry};
 
 use super::{Plan, check::Findings};
-use crate::catalog::text::skeleton;
+use crate::catalog::{color, text::skeleton};
 
 pub(super) fn warn(plan: &Plan, f: &mut Findings) {
     looks_alike(plan, f);
     rows(plan, f);
     positions(plan, f);
+    colors(plan, f);
+}
+
+/// Each pair of categories that a map could not tell apart; the fan's map moves one of them.
+fn colors(plan: &Plan, f: &mut Findings) {
+    for (i, one) in plan.categories.iter().enumerate() {
+        for other in &plan.categories[..i] {
+            let Some(apart) = color::distance(&other.color, &one.color).filter(|d| *d < color::ALIKE_BELOW) else {
+                continue;
+            };
+            let message = format!(
+                "the colours of {:?} ({}) and {:?} ({}) look alike: {apart:.3} apart in OKLab, below {}",
+                other.name,
+                other.color,
+                one.name,
+                one.color,
+                color::ALIKE_BELOW
+            );
+            let subject = format!("{}\0{}", other.name, one.name);
+            f.warn(&format!("categories[{i}].color"), 0, "color_looks_alike", &subject, message);
+        }
+    }
 }
 
 fn looks_alike(plan: &Plan, f: &mut Findings) {

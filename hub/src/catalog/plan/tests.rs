@@ -63,6 +63,31 @@ const ROW: &str = "/zones/0/rows/0";
 const SEAT: &str = "/zones/0/rows/0/seats/1";
 
 #[test]
+fn colours_that_look_alike_are_told_with_both_names_and_how_far_apart_they_are() {
+    let told = |colors: [&str; 3]| {
+        let names = ["Stalls", "Circle", "Gallery"];
+        let categories: Vec<Value> =
+            names.iter().zip(colors).map(|(name, color)| json!({"name": name, "color": color})).collect();
+        let mut plan = small();
+        plan["categories"] = categories.into();
+        plan["zones"][0]["rows"][0]["seats"]
+            .as_array_mut()
+            .unwrap()
+            .iter_mut()
+            .for_each(|s| s["category"] = names[0].into());
+        read(&plan).warnings
+    };
+    let alike = told(["#cc3333", "#cc3344", "#1c7ed6"]);
+    assert_eq!(alike.len(), 1);
+    assert_eq!((alike[0].code, alike[0].place.as_str()), ("color_looks_alike", "categories[1].color"));
+    for part in ["\"Stalls\" (#cc3333)", "\"Circle\" (#cc3344)", "0.019 apart", "below 0.08"] {
+        assert!(alike[0].message.contains(part), "{}", alike[0].message);
+    }
+    assert_eq!(told(["#cc3333", "#cc3333", "#cc3333"]).len(), 3, "each pair");
+    assert_eq!(told(["#c2255c", "#e8590c", "#1c7ed6"]), []);
+}
+
+#[test]
 fn equal_guids_are_each_named_with_the_place_of_the_first() {
     let mut plan =
         plan(vec![row("A", vec![seat("A-1", 0.0), seat("A-1", 20.0)]), row("B", vec![seat("A-1", 0.0)])], vec![]);
