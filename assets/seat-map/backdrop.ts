@@ -4,7 +4,8 @@ import type { Area } from '../protocol/index.ts';
 import type { Board } from './board.ts';
 import type { Looks } from './looks.ts';
 import { css, mix, rgbOf } from './palette.ts';
-import { polygonOf, type Box, type Plan } from './plan.ts';
+import { polygonOf } from './areas.ts';
+import type { Banding, Box, Plan } from './plan.ts';
 
 export interface View {
   /** World to device pixels. */
@@ -19,7 +20,8 @@ export function drawAreas(c: CanvasRenderingContext2D, plan: Plan, looks: Looks,
   for (const area of plan.areas) drawArea(c, area, looks, view);
 }
 
-/** Far away a section is a surface in the colour of its cheapest free level; near, only a floor. */
+/** Far away a section is a surface in the colours of its levels, each as wide as it is large and as
+ *  full as it is free; near, only a floor. */
 export function drawSections(
   c: CanvasRenderingContext2D,
   plan: Plan,
@@ -34,18 +36,63 @@ export function drawSections(
   for (let index = 0; index < plan.sections.length; index++) {
     const section = plan.sections[index];
     if (section.seats.length === 0 || !meets(section.box, view)) continue;
-    tracePolygon(c, section.hull, view);
     const category = as === 'floor' ? -1 : cheapestFree(board, plan, index, shown);
     const floor = rgbOf(palette.section);
-    // As a surface, a section is the fuller of colour the more of it is free.
-    const share = board.freeIn(index) / section.seats.length;
-    const strength = as === 'surface' ? 0.3 + 0.55 * share : 0.16;
-    c.fillStyle = category < 0 ? palette.section : css(mix(floor, looks.color(category), strength));
-    c.fill();
+    const fill = (category: number, free: number, total: number): string => {
+      if (category < 0 || free === 0 || !shown(category)) return palette.section;
+      // As a surface, a section is the fuller of colour the more of it is free.
+      const strength = as === 'surface' ? 0.3 + (0.55 * free) / total : 0.16;
+      return css(mix(floor, looks.color(category), strength));
+    };
+    tracePolygon(c, section.hull, view);
+    if (section.banding && category >= 0) {
+      c.save();
+      c.clip();
+      drawBands(c, section.box, section.banding, view, (category) =>
+        fill(category, board.freeOf(index, category), board.totalOf(index, category)),
+      );
+      c.restore();
+      tracePolygon(c, section.hull, view);
+    } else {
+      c.fillStyle = fill(category, board.freeIn(index), section.seats.length);
+      c.fill();
+    }
     c.strokeStyle =
       category < 0 ? palette.sectionLine : css(mix(floor, looks.color(category), 0.55));
     c.lineWidth = 1;
     c.stroke();
+  }
+}
+
+/** One band after the other, each painted over the rest of those before it, so that no seam is left. */
+function drawBands(
+  c: CanvasRenderingContext2D,
+  box: Box,
+  { ux, uy, bands }: Banding,
+  view: View,
+  fill: (category: number) => string,
+): void {
+  const [mx, my] = [(box.minX + box.maxX) / 2, (box.minY + box.maxY) / 2];
+  // Larger than the outline, which reaches beyond the seats.
+  const reach = Math.hypot(box.maxX - box.minX, box.maxY - box.minY);
+  const middle = mx * ux + my * uy;
+  let from = middle - reach;
+  for (const { category, to } of bands) {
+    c.beginPath();
+    for (const [along, across] of [
+      [from, -reach],
+      [from, reach],
+      [middle + reach, reach],
+      [middle + reach, -reach],
+    ]) {
+      const x = mx + (along - middle) * ux - across * uy;
+      const y = my + (along - middle) * uy + across * ux;
+      c.lineTo((x - view.x) * view.scale, (y - view.y) * view.scale);
+    }
+    c.closePath();
+    c.fillStyle = fill(category);
+    c.fill();
+    from = to;
   }
 }
 

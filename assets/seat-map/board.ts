@@ -25,6 +25,8 @@ export class Board {
   /** Free seats by section and category: free[section * categories + category]. */
   readonly free: Int32Array;
   readonly total: Int32Array;
+  /** Seats by section and category, free or not. */
+  private readonly seats: Int32Array;
   freeInAll = 0;
   /** Categories from the cheapest to the dearest; the plan's own order until prices are known. */
   rank: number[];
@@ -39,7 +41,12 @@ export class Board {
     this.own = new Uint8Array(plan.count);
     this.free = new Int32Array(plan.sections.length * this.categories);
     this.total = new Int32Array(plan.sections.length);
-    plan.sections.forEach((section, index) => (this.total[index] = section.seats.length));
+    this.seats = new Int32Array(this.free.length);
+    plan.sections.forEach((section, index) => {
+      this.total[index] = section.seats.length;
+      for (const seat of section.seats)
+        this.seats[index * this.categories + plan.category[seat]] += 1;
+    });
   }
 
   look(seat: number): Look {
@@ -93,6 +100,21 @@ export class Board {
 
   freeOf(section: number, category: number): number {
     return this.free[section * this.categories + category];
+  }
+
+  totalOf(section: number, category: number): number {
+    return this.seats[section * this.categories + category];
+  }
+
+  /** Of the seats that are looked for in a section: how many are free, and how many there are. */
+  within(section: number, shown: (category: number) => boolean): { free: number; total: number } {
+    let [free, total] = [0, 0];
+    for (let category = 0; category < this.categories; category++) {
+      if (!shown(category)) continue;
+      free += this.freeOf(section, category);
+      total += this.totalOf(section, category);
+    }
+    return { free, total };
   }
 
   private recount(): void {

@@ -189,12 +189,21 @@ export class Layer {
     const length = Math.hypot(dx, dy);
     if (length === 0) return;
     const css = diameter / this.dpr;
-    this.over.font = `600 ${Math.min(css * 0.6, 15) * this.dpr}px system-ui, sans-serif`;
+    const size = Math.min(css * 0.6, 15) * this.dpr;
+    this.over.font = `600 ${size}px system-ui, sans-serif`;
     this.over.textAlign = 'center';
     this.over.textBaseline = 'middle';
     this.over.fillStyle = this.looks.palette.muted;
-    const away = diameter * 1.05;
-    this.over.fillText(label, x + (dx / length) * away, y + (dy / length) * away);
+    // Beyond the section's outline, which stands 0.7 of a seat's place around the seats.
+    const beyond = plan.pitch * this.view!.scale * 0.72 + size * (0.35 + 0.3 * label.length);
+    const away = Math.max(diameter * 1.05, beyond);
+    const [lx, ly] = [x + (dx / length) * away, y + (dy / length) * away];
+    // Where an outline does not follow the ends of the rows, it is broken for the letter.
+    this.over.lineWidth = 4 * this.dpr;
+    this.over.lineJoin = 'round';
+    this.over.strokeStyle = this.looks.palette.ground;
+    this.over.strokeText(label, lx, ly);
+    this.over.fillText(label, lx, ly);
   }
 
   private worldBox(view: View, pad: number) {

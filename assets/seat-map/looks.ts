@@ -8,7 +8,7 @@
 
 import { SeatFlag } from '../protocol/index.ts';
 import { Look } from './board.ts';
-import { css, inkOn, visibleOn, rgbOf, type Palette, type Rgb } from './palette.ts';
+import { css, inkOn, rgbOf, shownOn, type Palette, type Rgb } from './palette.ts';
 
 /** Below this diameter, in CSS pixels, a glyph would be a smudge. */
 const GLYPHS_FROM = 9;
@@ -30,7 +30,10 @@ export class Looks {
     categories: readonly { color: string }[],
   ) {
     const ground = rgbOf(palette.ground);
-    this.colors = categories.map(({ color }) => visibleOn(ground, rgbOf(color)));
+    this.colors = shownOn(
+      ground,
+      categories.map(({ color }) => rgbOf(color)),
+    );
     this.ctx = this.atlas.getContext('2d')!;
   }
 

@@ -56,9 +56,10 @@ export function drawSectionNames(
       font = Math.max(NAME_MIN, Math.floor((font * room) / wide));
       wide = words.width(section.name, font, NAME_WEIGHT);
     }
-    const two = side > 46 || plan.sections.length <= 12;
-    const free = board.freeIn(index);
-    const text = texts.free(free / Math.max(1, board.total[index]), free);
+    const { free, total } = board.within(index, shown);
+    // A section without a seat of the price that is looked for has nothing to say about it.
+    const two = total > 0 && (side > 46 || plan.sections.length <= 12);
+    const text = total > 0 ? texts.free(free / total, free) : '';
     const small = Math.max(NAME_MIN, Math.round(font * 0.76));
     const both = Math.max(wide, words.width(text, small, FREE_WEIGHT));
     // A section too small to bear its name wears it beside it, where no other section is.

@@ -59,8 +59,9 @@ export function rgbOf(color: string): Rgb {
   return [(value >> 16) & 255, (value >> 8) & 255, value & 255];
 }
 
+const linear = (c: number) => (c <= 10 ? c / 3294.6 : ((c / 255 + 0.055) / 1.055) ** 2.4);
+
 export function luminance([r, g, b]: Rgb): number {
-  const linear = (c: number) => (c <= 10 ? c / 3294.6 : ((c / 255 + 0.055) / 1.055) ** 2.4);
   return 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
 }
 
@@ -81,6 +82,50 @@ export function visibleOn(ground: Rgb, color: Rgb, ratio = 3): Rgb {
     if (contrast(candidate, ground) >= ratio) return candidate;
   }
   return towards;
+}
+
+/** Nearer than this in OKLab, two colours are taken for one on a map; the import warns of the same. */
+export const ALIKE_BELOW = 0.08;
+
+/** How far apart people see two colours: OKLab, where 0.02 can just be told side by side. */
+export function distance(a: Rgb, b: Rgb): number {
+  const [p, q] = [oklab(a), oklab(b)];
+  return Math.hypot(p[0] - q[0], p[1] - q[1], p[2] - q[2]);
+}
+
+/** The colours of all levels as the map shows them: seen on the ground, and told from each other. */
+export function shownOn(ground: Rgb, colors: readonly Rgb[]): Rgb[] {
+  const shown: Rgb[] = [];
+  for (const color of colors) shown.push(apartFrom(shown, ground, visibleOn(ground, color)));
+  return shown;
+}
+
+/** The colour itself, or the nearest lighter or darker one that is like none of the others. */
+function apartFrom(others: readonly Rgb[], ground: Rgb, color: Rgb): Rgb {
+  const away = (one: Rgb) => Math.min(...others.map((other) => distance(one, other)));
+  let best = color;
+  for (let share = 0; share < 0.8 && away(best) < ALIKE_BELOW; share += 0.05) {
+    for (const end of [
+      [255, 255, 255],
+      [0, 0, 0],
+    ] as Rgb[]) {
+      const candidate = mix(color, end, share);
+      if (contrast(candidate, ground) >= 3 && away(candidate) > away(best)) best = candidate;
+    }
+  }
+  return best;
+}
+
+function oklab([r, g, b]: Rgb): [number, number, number] {
+  const [x, y, z] = [linear(r), linear(g), linear(b)];
+  const l = Math.cbrt(0.4122214708 * x + 0.5363325363 * y + 0.0514459929 * z);
+  const m = Math.cbrt(0.2119034982 * x + 0.6806995451 * y + 0.1073969566 * z);
+  const s = Math.cbrt(0.0883024619 * x + 0.2817188376 * y + 0.6299787005 * z);
+  return [
+    0.2104542553 * l + 0.793617785 * m - 0.0040720468 * s,
+    1.9779984951 * l - 2.428592205 * m + 0.4505937099 * s,
+    0.0259040371 * l + 0.7827717662 * m - 0.808675766 * s,
+  ];
 }
 
 /** Ink for a glyph on a filled seat. */

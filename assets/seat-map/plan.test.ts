@@ -5,7 +5,7 @@ import { SeatFlag, type Geometry } from '../protocol/index.ts';
 import { Board, Look } from './board.ts';
 import { between, fit, NO_INSETS, screenOf, worldOf, zoomAt } from './camera.ts';
 import { Grid } from './grid.ts';
-import { contrast, rgbOf, visibleOn } from './palette.ts';
+import { ALIKE_BELOW, contrast, distance, rgbOf, shownOn, visibleOn } from './palette.ts';
 import { readPlan } from './plan.ts';
 import { seatNear, seatTowards } from './steps.ts';
 
@@ -185,5 +185,89 @@ describe('colours', () => {
         ).toBeGreaterThanOrEqual(3);
       }
     }
+  });
+});
+
+describe('price levels on the map', () => {
+  const block = geometry(
+    [0, 1, 2, 3, 4, 5].flatMap((y) => row(10, [20, 0], [0, y * 20])),
+    { category: Array.from({ length: 60 }, (_, seat) => (seat < 20 ? 1 : 0)) },
+  );
+
+  it('are bands of a block, as the rows lie and as large as they are', () => {
+    const [section] = readPlan(block).sections;
+    const { ux, uy, bands } = section.banding!;
+    // B in the two front rows, A in the four behind them; the stage is above, so along means down.
+    const along = Math.sign(uy);
+    expect([Math.round(ux), Math.abs(Math.round(uy))]).toEqual([0, 1]);
+    expect(bands.map(({ category }) => category)).toEqual(along > 0 ? [1, 0] : [0, 1]);
+    expect(Math.abs(bands[0].to)).toBeCloseTo(30);
+    expect(bands[1].to).toBe(Infinity);
+    expect(readPlan(geometry(row(9, [20, 0]))).sections[0].banding).toBeNull();
+  });
+
+  it('that are mixed all over share the block from the front to the back', () => {
+    const mixed = geometry(
+      [0, 1, 2, 3].flatMap((y) => row(10, [20, 0], [0, y * 20])),
+      {
+        category: Array.from(
+          { length: 40 },
+          (_, seat) => (Math.floor(seat / 2) + Math.floor(seat / 10)) % 2,
+        ),
+      },
+    );
+    const { bands } = readPlan(mixed).sections[0].banding!;
+    expect(bands).toHaveLength(2);
+    expect(Number.isFinite(bands[0].to)).toBe(true);
+  });
+
+  it('are counted apart: what is free of a price is a share of the seats of that price', () => {
+    const board = new Board(readPlan(block));
+    board.replace(new Uint8Array(60));
+    expect(board.within(0, () => true)).toEqual({ free: 60, total: 60 });
+    expect(board.within(0, (category) => category === 1)).toEqual({ free: 20, total: 20 });
+    board.set(0, 2);
+    expect(board.within(0, (category) => category === 1)).toEqual({ free: 19, total: 20 });
+    expect(board.within(0, () => false)).toEqual({ free: 0, total: 0 });
+  });
+
+  it('of one colour are drawn in two', () => {
+    for (const ground of ['#14110f', '#f4efe6'].map(rgbOf)) {
+      const given = ['#cc3333', '#cc3344', '#cc3333', '#1c7ed6'].map(rgbOf);
+      const shown = shownOn(ground, given);
+      for (let i = 0; i < shown.length; i++) {
+        expect(contrast(shown[i], ground)).toBeGreaterThanOrEqual(3);
+        for (let j = 0; j < i; j++)
+          expect(distance(shown[i], shown[j])).toBeGreaterThanOrEqual(ALIKE_BELOW);
+      }
+      expect(shown[0]).toEqual(visibleOn(ground, given[0])); // the first stays as it was chosen
+      const far = ['#c2255c', '#66a80f', '#7048e8'].map(rgbOf);
+      expect(shownOn(ground, far)).toEqual(far.map((one) => visibleOn(ground, one)));
+    }
+  });
+});
+
+describe('a plan with stands far apart', () => {
+  const stands = [...row(40, [20, 0]), ...row(40, [20, 0], [30_000, 500])];
+
+  it('is drawn without the emptiness between them, and nothing else changes', () => {
+    const plan = readPlan(geometry(stands));
+    const [wide, before] = [plan.box.maxX - plan.box.minX, 30_780];
+    expect(wide).toBeLessThan(before / 8);
+    for (let seat = 0; seat < 80; seat++) {
+      if (seat % 40 > 0) expect(plan.x[seat] - plan.x[seat - 1]).toBeCloseTo(20);
+    }
+    expect(plan.x[40] - plan.x[39]).toBeGreaterThan(900); // still far from each other
+    expect(plan.y[40] - plan.y[39]).toBe(500);
+  });
+
+  it('keeps what is drawn between them, and a hall keeps its aisles', () => {
+    const track = {
+      ...geometry(stands),
+      areas: [{ shape: 'rectangle' as const, x: 0, y: 0, w: 30_000, h: 100 }],
+    };
+    expect(readPlan(track as Geometry).x[40]).toBe(30_000);
+    const hall = geometry([...row(20, [20, 0]), ...row(20, [20, 0], [900, 0])]);
+    expect(readPlan(hall).x[20]).toBe(900);
   });
 });

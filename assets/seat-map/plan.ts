@@ -4,6 +4,8 @@
 // what leaves here is finite and has an extent above zero, so nothing behind it needs to check.
 
 import { SeatFlag, type Area, type Geometry } from '../protocol/index.ts';
+import { finite, polygonOf } from './areas.ts';
+import { closeGaps } from './gaps.ts';
 
 export interface Box {
   minX: number;
@@ -21,6 +23,17 @@ export interface PlanSection {
   side: number;
   /** Seat numbers, in the order of the plan; retired ones are left out. */
   seats: Uint32Array;
+  /** Where its price levels lie; null if it has one. */
+  banding: Banding | null;
+}
+
+/** A section of more than one price level, cut across into bands as wide as the levels are large. */
+export interface Banding {
+  /** Unit vector along which the levels follow each other: mostly from the stage to the back. */
+  ux: number;
+  uy: number;
+  /** Each reaches from where the one before ends to `to`, measured along the vector. */
+  bands: { category: number; to: number }[];
 }
 
 export interface Plan {
@@ -39,11 +52,14 @@ export interface Plan {
   focus: [number, number];
   /** Of a drawn seat; smaller than the plan's where its seats would overlap. */
   radius: number;
+  /** From a seat to the next one of its row, mostly. */
+  pitch: number;
   /** What "everything" means when the map shows everything. */
   box: Box;
 }
 
-export function readPlan(geometry: Geometry): Plan {
+export function readPlan(drawn: Geometry): Plan {
+  const geometry = closeGaps(drawn);
   const { seats } = geometry;
   const count = seats.x.length;
   const x = Float64Array.from(seats.x, finite);
@@ -55,7 +71,10 @@ export function readPlan(geometry: Geometry): Plan {
   }
   const section = Int32Array.from(seats.section);
   const row = Int32Array.from(seats.row);
-  const radius = drawnRadius(x, y, row, finite(seats.radius) || 10);
+  const wanted = finite(seats.radius) || 10;
+  const pitch = typicalGap(x, y, row) ?? wanted * 2.5;
+  // Seats must not overlap.
+  const radius = Math.min(Math.max(wanted, pitch * 0.3), pitch * 0.45);
 
   const members = geometry.sections.map(() => [] as number[]);
   for (let i = 0; i < count; i++) {
@@ -72,8 +91,13 @@ export function readPlan(geometry: Geometry): Plan {
       box: seatBox,
       side: Math.sqrt(areaOf(hull)),
       seats: Uint32Array.from(members[index]),
+      banding: null,
     };
   });
+
+  const category = Int32Array.from(seats.category);
+  const focus: [number, number] = [finite(geometry.focus?.[0]), finite(geometry.focus?.[1])];
+  for (const one of sections) one.banding = bandingOf(one, x, y, category, focus);
 
   const alive = members.flat();
   return {
@@ -82,41 +106,60 @@ export function readPlan(geometry: Geometry): Plan {
     y,
     section,
     row,
-    category: Int32Array.from(seats.category),
+    category,
     flags,
     number: seats.number,
     rows: geometry.rows.map(({ section, label }) => ({ section, label })),
     sections,
     categories: geometry.categories,
     areas: geometry.areas ?? [],
-    focus: [finite(geometry.focus?.[0]), finite(geometry.focus?.[1])],
+    focus,
     radius,
+    pitch,
     box: withStage(boxOf(alive, x, y, radius * 3), geometry),
   };
 }
 
-/** The points of a polygon, whichever of the three ways the plan wrote them down. */
-export function polygonOf(points: Area['points']): [number, number][] {
-  if (!points || points.length === 0) return [];
-  const result: [number, number][] = [];
-  if (typeof points[0] === 'number') {
-    const flat = points as number[];
-    for (let i = 0; i + 1 < flat.length; i += 2)
-      result.push([finite(flat[i]), finite(flat[i + 1])]);
-  } else {
-    for (const point of points as ([number, number] | { x: number; y: number })[]) {
-      result.push(
-        Array.isArray(point)
-          ? [finite(point[0]), finite(point[1])]
-          : [finite(point.x), finite(point.y)],
-      );
-    }
+/** How the price levels of a section lie in it, told by where the middles of their seats are. */
+function bandingOf(
+  { seats, side, box }: PlanSection,
+  x: Float64Array,
+  y: Float64Array,
+  category: Int32Array,
+  focus: [number, number],
+): Banding | null {
+  const levels = new Map<number, { category: number; count: number; x: number; y: number }>();
+  for (const seat of seats) {
+    const key = category[seat];
+    const level = levels.get(key) ?? { category: key, count: 0, x: 0, y: 0 };
+    level.count++;
+    // Running means: sums of coordinates in the millions would lose what tells them apart.
+    level.x += (x[seat] - level.x) / level.count;
+    level.y += (y[seat] - level.y) / level.count;
+    levels.set(key, level);
   }
-  return result;
+  if (levels.size < 2) return null;
+  const [one, other] = [...levels.values()].sort((a, b) => b.count - a.count);
+  let [ux, uy] = [other.x - one.x, other.y - one.y];
+  if (Math.hypot(ux, uy) < side * 0.05) {
+    // Mixed all over: then only the shares can be told, from the front to the back.
+    [ux, uy] = [(box.minX + box.maxX) / 2 - focus[0], (box.minY + box.maxY) / 2 - focus[1]];
+  }
+  const long = Math.hypot(ux, uy);
+  [ux, uy] = long > 0 ? [ux / long, uy / long] : [0, 1];
+  const along = Float64Array.from(seats, (seat) => x[seat] * ux + y[seat] * uy).sort();
+  let end = 0;
+  const bands = [...levels.values()]
+    .sort((a, b) => a.x * ux + a.y * uy - (b.x * ux + b.y * uy))
+    .map(({ category, count }) => {
+      end += count;
+      return { category, to: end < along.length ? (along[end - 1] + along[end]) / 2 : Infinity };
+    });
+  return { ux, uy, bands };
 }
 
-/** Seats must not overlap: the typical distance to the next seat of the row bounds the radius. */
-function drawnRadius(x: Float64Array, y: Float64Array, row: Int32Array, wanted: number): number {
+/** The distance to the next seat of the row that is the most usual; none if no row has two places. */
+function typicalGap(x: Float64Array, y: Float64Array, row: Int32Array): number | undefined {
   const gaps: number[] = [];
   const step = Math.max(1, Math.floor(x.length / 4000));
   for (let i = 0; i + 1 < x.length; i += step) {
@@ -124,10 +167,7 @@ function drawnRadius(x: Float64Array, y: Float64Array, row: Int32Array, wanted: 
     const gap = Math.hypot(x[i + 1] - x[i], y[i + 1] - y[i]);
     if (gap > 0) gaps.push(gap);
   }
-  if (gaps.length === 0) return wanted;
-  gaps.sort((a, b) => a - b);
-  const typical = gaps[gaps.length >> 1];
-  return Math.min(Math.max(wanted, typical * 0.3), typical * 0.45);
+  return gaps.sort((a, b) => a - b)[gaps.length >> 1];
 }
 
 function boxOf(seats: readonly number[], x: Float64Array, y: Float64Array, pad: number): Box {
@@ -179,8 +219,4 @@ function areaOf(hull: Float64Array): number {
 
 function outline({ minX, minY, maxX, maxY }: Box): Float64Array {
   return Float64Array.of(minX, minY, maxX, minY, maxX, maxY, minX, maxY);
-}
-
-function finite(value: number | undefined): number {
-  return typeof value === 'number' && Number.isFinite(value) ? value : 0;
 }

@@ -170,7 +170,14 @@ export class SeatMap {
       box.maxX = Math.max(box.maxX, this.plan.x[seat] + pad);
       box.maxY = Math.max(box.maxY, this.plan.y[seat] + pad);
     }
-    this.pilot.go(this.pilot.fitted(box, DIAMETER_SHOWN), animate);
+    const { pilot } = this;
+    // What can be seen and hit already stays where it is: a map that jumps has to be read anew.
+    const seen = (seat: number) => pilot.inside(pilot.pointOf(seat), 44);
+    if (!pilot.flying && pilot.diameter >= HIT_FROM.touch && seats.every(seen)) return;
+    const shown = pilot.fitted(box, DIAMETER_SHOWN);
+    // In a small hall everything is nearer than that.
+    if (pilot.fitted(this.plan.box).scale >= shown.scale) pilot.showAll(animate);
+    else pilot.go(shown, animate);
   }
 
   zoomBy(factor: number): void {
