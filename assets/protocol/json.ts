@@ -36,6 +36,8 @@ export interface EventSummary {
   sale: Sale;
   currency: string;
   from_minor: number | null;
+  /** The fees that an order of one such ticket pays on top. */
+  from_fees_minor: number;
   seats_total: number;
   seats_available: number;
   now: string;
@@ -229,3 +231,9 @@ export interface PaymentConfig {
 export type ProviderMessage =
   | { type: 'fullhouse:payment_method'; id: string; brand?: string; last4?: string }
   | { type: 'fullhouse:challenge_done' };
+
+/** How high a provider's page is, in CSS pixels; its frame follows. */
+export interface ProviderResize {
+  type: 'fullhouse:resize';
+  height: number;
+}

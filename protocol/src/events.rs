@@ -78,6 +78,9 @@ pub struct EventSummary {
     pub currency: String,
     /// The cheapest price level's first ticket type.
     pub from_minor: Option<i64>,
+    /// The fees that an order of one such ticket pays on top: those of a seat and those of an order.
+    #[serde(default)]
+    pub from_fees_minor: i64,
     /// Seats of the plan, the blocked ones included.
     pub seats_total: i64,
     /// Counted at most a second or so ago; no promise.

@@ -201,7 +201,8 @@ pub struct PaymentConfig {
     /// Whether cards can be taken here at all.
     pub cards: bool,
     pub publishable_key: String,
-    /// The provider's card form, for a frame. It posts `{type: "fullhouse:payment_method", id, brand, last4}`.
+    /// The provider's card form, for a frame. It posts `{type: "fullhouse:payment_method", id, brand, last4}`,
+    /// and `{type: "fullhouse:resize", height}` in CSS pixels, whenever it becomes higher or lower.
     pub form_url: String,
 }
 

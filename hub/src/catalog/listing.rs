@@ -54,6 +54,7 @@ struct EventRow {
     hold_ttl_s: i32,
     sale_state: String,
     from_minor: Option<i64>,
+    from_fees_minor: i64,
     venue_id: i64,
     venue_slug: String,
     venue_name: String,
@@ -74,6 +75,7 @@ async fn rows(db: &mut PgConnection, only: Option<i64>) -> sqlx::Result<Vec<Even
                   e.starts_at, e.on_sale_local, e.on_sale_at, e.off_sale_at, e.currency, e.seat_limit, e.hold_ttl_s,
                   e.sale_state,
                   (select min(p.amount_minor) from price p where p.event_id = e.id and p.position = 0) as from_minor,
+                  (select coalesce(sum(f.amount_minor), 0)::bigint from fee f where f.event_id = e.id) as "from_fees_minor!",
                   v.id as venue_id, v.slug as venue_slug, v.name as venue_name, v.city, v.country,
                   v.time_zone as venue_zone, r.id as revision_id, r.revision, r.hash, r.seat_count
              from event e
@@ -129,6 +131,7 @@ fn summary(row: &EventRow, performers: Vec<Performer>, counts: Counts, now: Date
         sale: sale(row, counts, now),
         currency: row.currency.clone(),
         from_minor: row.from_minor,
+        from_fees_minor: row.from_fees_minor,
         seats_total: counts.total,
         seats_available: counts.available,
         now: now.trunc_subsecs(3),

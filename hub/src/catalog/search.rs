@@ -99,6 +99,7 @@ mod tests {
             sale: Sale::OnSale,
             currency: "EUR".into(),
             from_minor: None,
+            from_fees_minor: 0,
             seats_total: 1,
             seats_available: 1,
             now: starts_at,

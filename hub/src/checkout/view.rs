@@ -13,7 +13,8 @@ const ORDERS_MAX: i64 = 100;
 pub enum Whose {
     /// One order of this buyer.
     BuyersOne { buyer_id: Uuid, order_id: Uuid },
-    /// All of this buyer's that are more than a basket.
+    /// All of this buyer's, the cancelled ones too: an order that vanished would leave its buyer asking
+    /// whether it was charged. Not those that another took the place of, which is the one that counts.
     Buyers(Uuid),
     /// One order, whoever's: for staff.
     One(Uuid),
@@ -38,7 +39,7 @@ pub async fn orders(pool: &PgPool, whose: Whose, pay_margin_s: i64) -> sqlx::Res
            join plan_revision r on r.id = e.plan_revision_id join plan p on p.id = r.plan_id join venue v on v.id = p.venue_id
            join hold h on h.id = o.hold_id
            where ($1::uuid is null or o.buyer_id = $1) and ($2::uuid is null or o.id = $2)
-             and ($2 is not null or o.state <> 'cancelled' or o.cancel_reason in ('refunded', 'called_off'))
+             and ($2 is not null or o.state <> 'cancelled' or o.cancel_reason <> 'replaced')
            order by o.created_at desc limit $3"#,
         buyer_id,
         order_id,
