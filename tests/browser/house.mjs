@@ -1,11 +1,12 @@
 // A house to test in: the real binary's demo on a free port, with data of its own, gone at the end.
 
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { promisify } from 'node:util';
 
 import { chromium } from 'playwright-core';
 
@@ -122,6 +123,23 @@ export class House {
     return new URL((await this.api('/api/payment/config')).form_url).origin;
   }
 
+  /** Imports a plan and puts an event on it, as an operator does on the command line. */
+  async putOn(plan, event) {
+    const socket = encodeURIComponent(join(this.#data, 'socket'));
+    const env = {
+      ...process.env,
+      FULLHOUSE__DATABASE__URL: `postgres://fullhouse@localhost:5432/fullhouse?host=${socket}`,
+    };
+    const planFile = join(this.#data, `${event.venue}.json`);
+    const eventFile = join(this.#data, `${event.slug}.json`);
+    await writeFile(planFile, JSON.stringify(plan));
+    await writeFile(eventFile, JSON.stringify(event));
+    const place = ['--venue', event.venue, '--city', 'Berlin', '--time-zone', 'Europe/Berlin'];
+    const run = promisify(execFile);
+    await run(BINARY, ['import', planFile, ...place], { env });
+    await run(BINARY, ['event', 'create', eventFile], { env });
+  }
+
   /** JSON from the public API, as anybody gets it. */
   async api(path) {
     const response = await fetch(this.url + path);
@@ -161,6 +179,25 @@ export async function signUp(page, house) {
   await page.getByTestId('submit-signin').click();
   await page.getByTestId('signout').waitFor();
   return email;
+}
+
+/** The demo's operator calls an event off. */
+export async function callOff(chrome, house, eventId) {
+  const context = await chrome.newContext();
+  const page = await context.newPage();
+  await page.goto(`${house.url}/signin`);
+  await page.getByTestId('email').fill('operator@example.com');
+  await page.getByTestId('password').fill('open the doors');
+  await page.getByTestId('submit-signin').click();
+  await page.getByTestId('signout').waitFor();
+  const status = await page.evaluate(async (id) => {
+    const body = JSON.stringify({ reason: 'the track is under water' });
+    const headers = { 'content-type': 'application/json' };
+    const path = `/api/staff/events/${id}/call-off`;
+    return (await fetch(path, { method: 'POST', headers, body })).status;
+  }, eventId);
+  if (status !== 202) throw new Error(`calling event ${eventId} off: ${status}`);
+  await context.close();
 }
 
 /** Opens an event's page, and waits until its map is live. */
@@ -222,6 +259,7 @@ export async function payWith(page, last4) {
 export const CARD = {
   good: '4242',
   declined: '0002',
+  funds: '9995',
   challenge: '3220',
   slow: '3184',
   lost: '1001',

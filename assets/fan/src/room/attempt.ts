@@ -1,6 +1,7 @@
 // What an attempt to pay means for the page. Unknown is shown as unknown, never as failed or paid.
 
 import type { Order } from '../../../protocol/index.ts';
+import type { Key } from '../lib/text.svelte.ts';
 
 export type PayStage =
   | 'card'
@@ -30,6 +31,24 @@ function isLate(order: Order, now: number): boolean {
   if (attempt?.outcome === 'hold_ended') return true;
   const until = attempt?.seats_until ?? order.held_until;
   return until !== null && now >= Date.parse(until);
+}
+
+const DECLINES: Record<string, Key> = {
+  insufficient_funds: 'pay.declined_funds',
+  card_velocity_exceeded: 'pay.declined_funds',
+  withdrawal_count_limit_exceeded: 'pay.declined_funds',
+  expired_card: 'pay.declined_expired',
+  invalid_expiry_month: 'pay.declined_expired',
+  invalid_expiry_year: 'pay.declined_expired',
+  incorrect_number: 'pay.declined_details',
+  invalid_number: 'pay.declined_details',
+  incorrect_cvc: 'pay.declined_details',
+  invalid_cvc: 'pay.declined_details',
+};
+
+/** Why the bank declined, where that helps the buyer. A card that is lost or stolen is only declined. */
+export function declined(attempt: Order['attempt']): Key {
+  return DECLINES[attempt?.decline_code ?? ''] ?? 'pay.declined';
 }
 
 export function payStage(order: Order, now: number): PayStage {

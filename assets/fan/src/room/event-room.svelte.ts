@@ -13,6 +13,7 @@ import {
   type Hold,
   type HoldRequest,
   type Limit,
+  type PriceLevel,
 } from '../../../protocol/index.ts';
 import { Board, Look, readPlan, type SeatMap } from '../../../seat-map/index.ts';
 import { announce, hush } from '../lib/announce.svelte.ts';
@@ -20,16 +21,21 @@ import { hub, session, time } from '../lib/hub.svelte.ts';
 import { explain, isCode } from '../lib/problems.ts';
 import { t } from '../lib/text.svelte.ts';
 import { HoldClock } from './hold-clock.ts';
-import { forget, otherTabs, recall, remember } from './memory.ts';
+import { forget, keepHeld, otherTabs, recall, remember } from './memory.ts';
 import { Seats } from './seats.ts';
 
 export type Notice =
   | { kind: 'text'; text: string }
   | { kind: 'lost'; lost: number[]; wanted: number[]; offers: number[][] }
   | { kind: 'partly'; missing: number[] }
-  | { kind: 'give_back'; seat: number };
+  | { kind: 'give_back'; seat: number }
+  | { kind: 'bought'; order: string };
 
 const TICK_MS = 250;
+/** The room's frames tell at once that own seats changed; this is for what no frame tells. */
+const HOLD_EVERY_MS = 8_000;
+/** Whether the event still takes place; spread, so that a full house does not ask in chorus. */
+const SALE_EVERY_MS = 45_000;
 
 export class EventRoom {
   readonly board: Board;
@@ -40,6 +46,8 @@ export class EventRoom {
   limit = $state.raw<Limit | null>(null);
   picked = $state.raw<number[]>([]);
   bought = $state.raw<number[]>([]);
+  /** The orders that they were bought in. */
+  boughtIn = $state.raw<string[]>([]);
   /** Ticket type by seat, where it isn't the first one. */
   types = $state<Record<number, string>>({});
   feedState = $state<FeedState>('connecting');
@@ -52,12 +60,17 @@ export class EventRoom {
   /** What waits until somebody has signed in. */
   waiting = $state.raw<(() => Promise<void>) | null>(null);
   map: SeatMap | null = null;
+  /** Which order each bought seat is in. */
+  private readonly boughtWith = new Map<number, string>();
   private readonly feed: Feed;
   private readonly clock: HoldClock;
   private readonly tabs: { tell(): void; close(): void };
   private readonly stop = new AbortController();
   private tickTimer: ReturnType<typeof setTimeout> | undefined;
   private rereadTimer: ReturnType<typeof setTimeout> | undefined;
+  private readonly watches: ReturnType<typeof setInterval>[];
+  /** Counts what this window asked of the hub: an answer from before the last one is old. */
+  private verbs = 0;
 
   static async open(slug: string): Promise<EventRoom> {
     const page = await hub.event(slug);
@@ -84,8 +97,22 @@ export class EventRoom {
       state: (state) => (this.feedState = state),
     });
     this.feed.start();
-    const shown = () => document.visibilityState === 'visible' && void this.readHold();
-    document.addEventListener('visibilitychange', shown, { signal: this.stop.signal });
+    const visible = () => document.visibilityState === 'visible';
+    const { signal } = this.stop;
+    const look = () => {
+      if (!visible()) return;
+      void this.readHold();
+      void this.readSale();
+    };
+    document.addEventListener('visibilitychange', look, { signal });
+    addEventListener('focus', look, { signal });
+    this.watches = [
+      setInterval(() => this.hold && visible() && void this.readHold(), HOLD_EVERY_MS),
+      setInterval(
+        () => visible() && void this.readSale(),
+        SALE_EVERY_MS * (0.75 + Math.random() / 2),
+      ),
+    ];
     addEventListener('pageshow', (event) => event.persisted && void this.readHold(), {
       signal: this.stop.signal,
     });
@@ -99,6 +126,7 @@ export class EventRoom {
     this.tabs.close();
     clearTimeout(this.tickTimer);
     clearTimeout(this.rereadTimer);
+    for (const watch of this.watches) clearInterval(watch);
   }
 
   get id(): number {
@@ -114,6 +142,20 @@ export class EventRoom {
     const most = this.page.event.seat_limit;
     const left = this.limit?.left ?? most - this.mine.length;
     return Math.max(0, left - this.picked.length);
+  }
+
+  /** Price levels as they are offered everywhere on the page: the dearest first. */
+  get levels(): PriceLevel[] {
+    const price = (level: PriceLevel) => level.prices[0]?.amount_minor ?? 0;
+    return [...this.page.price_levels].sort((a, b) => price(b) - price(a));
+  }
+
+  /** The fees of an order of so many seats. */
+  feesOf(seats: number): number {
+    return this.page.fees.reduce(
+      (sum, fee) => sum + fee.amount_minor * (fee.basis === 'seat' ? seats : 1),
+      0,
+    );
   }
 
   /** Free seats of a price level, in the whole house. */
@@ -253,17 +295,41 @@ export class EventRoom {
   /** Asks the hub what we hold, here or in another tab or on another device. */
   async readHold(): Promise<void> {
     if (!session.account) return this.holds(null);
+    const asked = this.verbs;
     try {
       const { hold, limit } = await hub.myHold(this.id);
+      // Something was asked for meanwhile, and its answer counts; then look again.
+      if (this.busy || asked !== this.verbs) return this.rereadSoon();
       const before = this.hold;
       this.limit = limit;
       this.holds(hold, limit);
-      // Gone at its time, whoever noticed first: the clock, a frame, another tab.
-      if (before && !hold && time.now >= Date.parse(before.held_until) - 1_000) this.runOut();
+      if (before) await this.tellLoss(before, hold);
     } catch (error) {
       // Not signed in: then there is nothing of ours. No answer: keep what we knew.
       if (isCode(error, 'not_signed_in')) this.holds(null);
     }
+  }
+
+  /** Seats of ours are gone without this window's doing: says why, in a sentence. */
+  private async tellLoss(before: Hold, now: Hold | null): Promise<void> {
+    const gone = before.seats.filter((seat) => !now?.seats.includes(seat));
+    if (gone.length === 0) return;
+    if (now) return this.sayLoss(t('notice.given_back_elsewhere', { count: gone.length }));
+    const late = time.now >= Date.parse(before.held_until) - 1_000;
+    await Promise.all([this.readSale(), this.readBought()]);
+    if (this.hold || this.busy) return; // others are held by now: what was is over
+    const order = this.bought.includes(gone[0]) ? this.boughtWith.get(gone[0]) : undefined;
+    if (order) {
+      this.notice = { kind: 'bought', order };
+      announce(t('notice.bought'), true);
+    } else if (this.page.event.sale === 'cancelled') this.sayLoss(t('notice.called_off'));
+    else if (late) this.sayLoss(t('notice.hold_ended'));
+    else this.sayLoss(t('notice.given_back_elsewhere', { count: gone.length }));
+  }
+
+  private sayLoss(message: string): void {
+    this.notice = { kind: 'text', text: message };
+    announce(message, true);
   }
 
   async readSale(): Promise<void> {
@@ -278,8 +344,15 @@ export class EventRoom {
     if (!session.account) return;
     try {
       const { orders } = await hub.orders();
-      const ours = orders.filter((one) => one.event_id === this.id && one.state === 'confirmed');
-      this.bought = ours.flatMap((one) => one.tickets.map((ticket) => ticket.seat_no));
+      this.boughtWith.clear();
+      for (const order of orders) {
+        if (order.event_id !== this.id || order.state !== 'confirmed') continue;
+        // A ticket that is void was exchanged or given back.
+        for (const ticket of order.tickets)
+          if (ticket.state !== 'void') this.boughtWith.set(ticket.seat_no, order.id);
+      }
+      this.bought = [...this.boughtWith.keys()];
+      this.boughtIn = [...new Set(this.boughtWith.values())];
       this.redrawOwn();
     } catch {
       // Marks on the map only; the orders page says more.
@@ -291,6 +364,7 @@ export class EventRoom {
   private holds(hold: Hold | null, limit?: Limit): void {
     this.hold = hold;
     this.clock.follow(hold);
+    if (hold || session.account) keepHeld(this.id, hold);
     if (!limit && this.limit) {
       const held = hold?.seats.length ?? 0;
       this.limit = { ...this.limit, held, left: this.limit.seat_limit - this.limit.bought - held };
@@ -299,14 +373,10 @@ export class EventRoom {
     else this.redrawOwn();
   }
 
-  private runOut(): void {
-    this.say(t('notice.hold_ended'));
-    announce(t('notice.hold_ended'), true);
-  }
-
   private async doing(verb: () => Promise<void>, again?: () => Promise<void>): Promise<void> {
     if (this.busy) return;
     this.busy = true;
+    this.verbs++;
     try {
       await verb();
     } catch (error) {

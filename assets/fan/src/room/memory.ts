@@ -1,4 +1,5 @@
-// What a tab remembers of its picks, and how tabs tell each other that the hold changed.
+// What a tab remembers of its picks, what a browser remembers of its holds, and how tabs tell each
+// other that the hold changed.
 
 const name = (event: number) => `fullhouse.picked.${event}`;
 
@@ -32,4 +33,45 @@ export function otherTabs(event: number, changed: () => void): { tell(): void; c
   const channel = new BroadcastChannel(`fullhouse.hold.${event}`);
   channel.onmessage = changed;
   return { tell: () => channel.postMessage('changed'), close: () => channel.close() };
+}
+
+const HELD = 'fullhouse.held';
+type Held = Record<string, { until: string; seats: number }>;
+
+/** So that whoever signs out, on whichever page, is told what becomes of the seats. */
+export function keepHeld(
+  event: number,
+  hold: { held_until: string; seats: number[] } | null,
+): void {
+  const held = readHeld();
+  if (hold) held[event] = { until: hold.held_until, seats: hold.seats.length };
+  else if (held[event]) delete held[event];
+  else return;
+  writeHeld(held);
+}
+
+/** How many seats are held at this time, and until when all of them are; forgets them. */
+export function takeHeld(now: number): { seats: number; until: string } | null {
+  const live = Object.values(readHeld()).filter(({ until }) => Date.parse(until) > now);
+  writeHeld({});
+  if (live.length === 0) return null;
+  const [first] = live.map(({ until }) => until).sort();
+  return { seats: live.reduce((sum, one) => sum + one.seats, 0), until: first };
+}
+
+function readHeld(): Held {
+  try {
+    const held: unknown = JSON.parse(localStorage.getItem(HELD) ?? '{}');
+    return held && typeof held === 'object' ? (held as Held) : {};
+  } catch {
+    return {};
+  }
+}
+
+function writeHeld(held: Held): void {
+  try {
+    localStorage.setItem(HELD, JSON.stringify(held));
+  } catch {
+    // Without storage nobody is told; the hub keeps the seats all the same.
+  }
 }
