@@ -388,6 +388,10 @@ async fn the_list_tells_the_truth_and_is_narrowed() {
         "starts": format!("{}T20:00", day(60)), "on_sale": format!("{}T10:00", day(10)),
         "off_sale": format!("{}T10:00", day(20)),
         "performers": [{"slug": "bts", "name": "밤의 노래"}],
+        "fees": [
+            {"code": "service", "basis": "seat", "amount_minor": 220},
+            {"code": "dispatch", "basis": "order", "amount_minor": 110},
+        ],
     }));
     assert!(!create_event_from(database.pool(), &later).await.unwrap().failed);
     let hub = Hub::start(database.config().await).await;
@@ -423,6 +427,8 @@ async fn the_list_tells_the_truth_and_is_narrowed() {
     let later = fan.get("/api/events/later?seats=none").await.ok();
     assert_eq!((later["event"]["sale"].clone(), later.get("seats")), (json!("upcoming"), None));
     assert_eq!(later["performers"][0]["name"], "밤의 노래");
+    let from = |page: &Value| (page["event"]["from_minor"].clone(), page["event"]["from_fees_minor"].clone());
+    assert_eq!((from(&one), from(&later)), ((json!(3000), json!(0)), (json!(5000), json!(330))));
 
     fan.hold(event, &[0, 1, 2]).await.ok();
     let held = fullhouse_tests::eventually("the page shows the held seats", || async {

@@ -38,13 +38,11 @@ export function otherTabs(event: number, changed: () => void): { tell(): void; c
 const HELD = 'fullhouse.held';
 type Held = Record<string, { until: string; seats: number }>;
 
-/** So that whoever signs out, on whichever page, is told what becomes of the seats. */
-export function keepHeld(
-  event: number,
-  hold: { held_until: string; seats: number[] } | null,
-): void {
+/** So that whoever signs out, on whichever page, is told what becomes of the seats. The time is the one
+ *  that the page counts down to: the seats go back a moment later. */
+export function keepHeld(event: number, hold: { pay_until: string; seats: number[] } | null): void {
   const held = readHeld();
-  if (hold) held[event] = { until: hold.held_until, seats: hold.seats.length };
+  if (hold) held[event] = { until: hold.pay_until, seats: hold.seats.length };
   else if (held[event]) delete held[event];
   else return;
   writeHeld(held);
