@@ -71,6 +71,16 @@ pub fn folded(text: &str) -> String {
     folded.nfc().collect()
 }
 
+/// A text without what nobody sees: marks and spaces of no width are left out, any other space is one.
+pub fn visible(text: &str) -> String {
+    let seen: String = text.chars().filter(|c| !is_unseen(*c)).collect();
+    seen.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn is_unseen(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
 /// Two texts with the same skeleton look alike in print: compatibility forms, letters of Cyrillic and
 /// Greek that are drawn like Latin ones, case, and spaces that nobody sees.
 pub fn skeleton(text: &str) -> String {
@@ -79,7 +89,7 @@ pub fn skeleton(text: &str) -> String {
     }
     let flat: String = text
         .nfkc()
-        .filter(|c| !matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}'))
+        .filter(|c| !is_unseen(*c))
         .map(|c| latin(if c.is_whitespace() { ' ' } else { c }))
         .flat_map(char::to_lowercase)
         .collect();

@@ -5,10 +5,14 @@
 use std::collections::{HashMap, HashSet, hash_map::Entry};
 
 use super::{Plan, check::Findings};
-use crate::catalog::{color, text::skeleton};
+use crate::catalog::{
+    color,
+    text::{skeleton, visible},
+};
 
 pub(super) fn warn(plan: &Plan, f: &mut Findings) {
     looks_alike(plan, f);
+    numberless(plan, f);
     rows(plan, f);
     positions(plan, f);
     colors(plan, f);
@@ -65,6 +69,22 @@ fn looks_alike(plan: &Plan, f: &mut Findings) {
                         f.warn(&place(), 0, "label_looks_alike", &prefix, message);
                     }
                 }
+            }
+        }
+    }
+}
+
+/// Seats without a number, where a row has several: their tickets read the same.
+fn numberless(plan: &Plan, f: &mut Findings) {
+    for (z, zone) in plan.zones.iter().enumerate() {
+        for (r, row) in zone.rows.iter().enumerate() {
+            let count = row.seats.iter().filter(|seat| visible(&seat.label).is_empty()).count();
+            if count > 1 {
+                let message = format!(
+                    "{count} seats in row {:?} of {:?} have no number: their tickets can't be told apart",
+                    row.label, zone.name
+                );
+                f.warn(&format!("zones[{z}].rows[{r}]"), 0, "numbers_blank", &zone.name, message);
             }
         }
     }

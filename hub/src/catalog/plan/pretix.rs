@@ -10,6 +10,7 @@ use super::{
 use crate::catalog::{
     color,
     json::{Node, Value},
+    text::visible,
 };
 
 const RADIUS_DEFAULT: f64 = 10.0;
@@ -196,8 +197,9 @@ fn told_apart(
         Value::Text(number) if key == "seat_number" => Some(number),
         _ => None,
     });
-    let Some(number) = number.filter(|n| !n.trim().is_empty()) else { return };
+    let Some(number) = number.filter(|n| !visible(n).is_empty()) else { return };
     let number = seat_label.map_or_else(|| number.to_string(), |label| label.replace("%s", number));
+    let (row, number) = (row.split('\0').map(visible).collect::<Vec<_>>().join("\0"), visible(&number));
     match totals.printed.entry(format!("{row}{number}")) {
         Entry::Vacant(free) => drop(free.insert((z, r, s, node.line))),
         Entry::Occupied(first) => {

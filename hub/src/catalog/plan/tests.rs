@@ -303,6 +303,23 @@ fn what_is_hard_to_find_in_the_hall_draws_a_warning() {
 }
 
 #[test]
+fn what_nobody_sees_does_not_tell_two_seats_apart() {
+    let numbers = |a: &str, b: &str| {
+        let mut plan = small();
+        plan["zones"][0]["rows"][0]["seats"] = json!([seat("A-1", 0.0), seat("A-2", 20.0)]);
+        plan["zones"][0]["rows"][0]["seats"][0]["seat_number"] = a.into();
+        plan["zones"][0]["rows"][0]["seats"][1]["seat_number"] = b.into();
+        plan
+    };
+    for other in ["1\u{200b}", "1\u{a0}", " 1"] {
+        let found: Vec<_> = codes(&numbers("1", other)).into_iter().map(|(code, _)| code).collect();
+        assert_eq!(found, ["label_repeated"], "{other:?}");
+    }
+    assert_eq!(warnings(&numbers("1", "2")), [""; 0]);
+    assert_eq!(warnings(&numbers("", "")), ["numbers_blank"]);
+}
+
+#[test]
 fn look_alikes_stay_different_and_draw_a_warning() {
     let pair = |a: &str, b: &str| {
         let mut plan = small();
