@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use fullhouse::cli::{Cli, run, told};
+use fullhouse::cli::{Cli, Undecided, run, told};
 
-/// 0: done. 1: refused, with the reasons on standard error. 2: wrong usage (clap's own).
+/// 0: done. 1: refused, with the reasons on standard error. 2: wrong usage (clap's own). 3: not decided.
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let runtime = match tokio::runtime::Runtime::new() {
@@ -19,7 +19,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("fullhouse: {}", told(&error));
-            ExitCode::FAILURE
+            if error.is::<Undecided>() { ExitCode::from(3) } else { ExitCode::FAILURE }
         }
     }
 }

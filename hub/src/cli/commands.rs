@@ -4,7 +4,10 @@ use std::{fmt::Write, path::Path};
 
 use anyhow::Context;
 use ed25519_dalek::VerifyingKey;
-use fullhouse_protocol::tickets::{DeadTickets, TicketKeys};
+use fullhouse_protocol::{
+    events::EventPage,
+    tickets::{DeadTickets, TicketKeys},
+};
 use sqlx::PgPool;
 
 use crate::{
@@ -14,8 +17,13 @@ use crate::{
     ticket::{code, key},
 };
 
+/// Neither good nor bad: somebody has to look elsewhere first. Ends with exit code 3.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Undecided(String);
+
 /// What a code claims, by files alone: a door in a cellar has no network.
-pub fn verify(text: &str, keys: &Path, dead: Option<&Path>) -> anyhow::Result<Report> {
+pub fn verify(text: &str, keys: &Path, dead: Option<&Path>, event: Option<&Path>) -> anyhow::Result<Report> {
     let keys: TicketKeys = read(keys)?;
     let mut public = Vec::new();
     for key in keys.keys {
@@ -26,12 +34,25 @@ pub fn verify(text: &str, keys: &Path, dead: Option<&Path>) -> anyhow::Result<Re
     }
     let claim = match code::verify(text, |id| public.iter().find(|(known, _)| *known == id).map(|(_, key)| key)) {
         Ok(claim) => claim,
+        Err(error @ code::CodeError::KeyUnknown) => {
+            let text = format!("NOT DECIDED: {error}; fetch the list of keys anew (GET /api/ticket-keys)");
+            return Err(Undecided(text).into());
+        }
         Err(error) => return Ok(Report { text: format!("NOT GENUINE: {error}"), failed: true }),
     };
-    let what = format!(
-        "event {} seat number {} ticket {} key {}",
-        claim.event_id, claim.seat_no, claim.ticket_id, claim.key_id
-    );
+    let (ticket, key) = (claim.ticket_id, claim.key_id);
+    let mut what = format!("event {} seat number {} ticket {ticket} key {key}", claim.event_id, claim.seat_no);
+    if let Some(event) = event {
+        let page: EventPage = read(event)?;
+        let name = &page.event.summary.name;
+        if page.event.summary.id != claim.event_id {
+            let text = format!("OTHER EVENT: {what}; this is {name:?}, event {}", page.event.summary.id);
+            return Ok(Report { text, failed: true });
+        }
+        if let Some(seat) = page.seats.iter().flatten().find(|seat| seat.seat_no == claim.seat_no) {
+            what = format!("{name:?}, {}, row {}, seat {}: {what}", seat.section, seat.row, seat.number);
+        }
+    }
     if let Some(dead) = dead {
         let list: DeadTickets = read(dead)?;
         if list.dead.contains(&claim.ticket_id) {

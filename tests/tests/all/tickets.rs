@@ -132,13 +132,23 @@ async fn tickets_are_printed_for_their_owner_and_at_the_counter_only() {
 
 /// A door with files alone: `fullhouse ticket verify`.
 async fn door(code: &str, keys: &Value, dead: &Value) -> (bool, String) {
+    let (exit, text) = door_of(code, keys, dead, None).await;
+    (exit == 0, text)
+}
+
+/// The same at the door of one event. Exit code, and what was said.
+async fn door_of(code: &str, keys: &Value, dead: &Value, event: Option<&Value>) -> (i32, String) {
     let folder = run().await.directory("door");
     std::fs::write(folder.join("keys.json"), keys.to_string()).unwrap();
     std::fs::write(folder.join("dead.json"), dead.to_string()).unwrap();
-    let args = ["ticket", "verify", code, "--keys", "keys.json", "--dead", "dead.json"];
+    let mut args = vec!["ticket", "verify", code, "--keys", "keys.json", "--dead", "dead.json"];
+    if let Some(event) = event {
+        std::fs::write(folder.join("event.json"), event.to_string()).unwrap();
+        args.extend(["--event", "event.json"]);
+    }
     let done = Command::new(path()).args(args).current_dir(&folder).output().await.expect("the binary runs");
     let text = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
-    (done.status.success(), text)
+    (done.status.code().expect("it ended by itself"), text)
 }
 
 #[tokio::test]
@@ -165,8 +175,18 @@ async fn a_door_without_a_network_knows_the_genuine_the_dead_and_the_unpaid() {
         let (good, said) = door(code, &keys, &none).await;
         assert!(good && said.contains("GENUINE") && said.contains(key), "{said}");
     }
-    let (good, said) = door(new[0], &json!({ "keys": [keys["keys"][1]] }), &none).await;
-    assert!(!good && said.contains("not known here"), "{said}");
+    // A list of keys from before: not a forgery, and not good either.
+    let (exit, said) = door_of(new[0], &json!({ "keys": [keys["keys"][1]] }), &none, None).await;
+    assert!(exit == 3 && said.contains("NOT DECIDED") && said.contains("fetch the list"), "{exit} {said}");
+    // The door of an event names the seat, and turns other events' tickets away.
+    let mut page = fan.get(&format!("/api/events/{}", scene.event)).await.ok();
+    let (exit, said) = door_of(new[0], &keys, &none, Some(&page)).await;
+    let seat = &page["seats"][2];
+    let named = format!("row {}, seat {}", seat["row"].as_str().unwrap(), seat["number"].as_str().unwrap());
+    assert!(exit == 0 && said.contains(&named), "{exit} {said}");
+    page["event"]["id"] = json!(scene.event + 1);
+    let (exit, said) = door_of(new[0], &keys, &none, Some(&page)).await;
+    assert!(exit == 1 && said.contains("OTHER EVENT"), "{exit} {said}");
     let mut forged = old.to_owned();
     forged.replace_range(50..51, if &old[50..51] == "A" { "B" } else { "A" });
     assert!(!door(&forged, &keys, &none).await.0);
