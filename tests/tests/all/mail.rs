@@ -285,14 +285,12 @@ async fn a_server_that_is_away_or_says_later_costs_time_and_no_mail() {
     scene.smtp.come().await;
     scene.clock.advance(TimeDelta::minutes(10)).await;
     eventually("it was greylisted", || async { (scene.smtp.refused() > 0).then_some(()) }).await;
+    tried(3).await; // and not leased: a clock that jumped past a lease would let another send it
     assert_eq!(scene.states().await, ["queued"]);
 
     scene.smtp.answer(None);
-    eventually("it is sent in time", || async {
-        scene.clock.advance(TimeDelta::minutes(1)).await;
-        (scene.states().await == ["sent"]).then_some(())
-    })
-    .await;
+    scene.clock.advance(TimeDelta::hours(1)).await;
+    eventually("it is sent in time", || async { (scene.states().await == ["sent"]).then_some(()) }).await;
     assert_eq!(scene.smtp.mails().len(), 1);
     scene.close(hub).await;
 }
