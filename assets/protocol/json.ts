@@ -157,6 +157,16 @@ export interface OrderLine {
   ticket_type: string | null;
   fee_code: string | null;
   amount_minor: number;
+  /** Contained in the amount; none where the event said nothing of tax. */
+  tax_minor?: number | null;
+}
+
+export interface OrderTax {
+  name: string;
+  /** As it is written: `19`, `8.875`. */
+  percent: string;
+  amount_minor: number;
+  refunded_minor: number;
 }
 
 export interface Ticket {
@@ -212,6 +222,7 @@ export interface Order {
   /** The order that all of this one's seats were exchanged for. */
   exchanged_for?: string | null;
   lines: OrderLine[];
+  tax?: OrderTax | null;
   held_until: string | null;
   pay_until: string | null;
   attempt: Attempt | null;

@@ -109,6 +109,9 @@ pub struct EventDetail {
     pub summary: EventSummary,
     pub description: String,
     pub doors_at: Option<DateTime<Utc>>,
+    /// None: the event says nothing of tax.
+    #[serde(default)]
+    pub tax: Option<Tax>,
     /// Seats a buyer may have, held and bought.
     pub seat_limit: i32,
     pub hold_ttl_s: i32,
@@ -146,6 +149,14 @@ pub struct Fee {
     /// `seat` or `order`
     pub basis: String,
     pub amount_minor: i64,
+}
+
+/// What prices and fees contain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Tax {
+    pub name: String,
+    /// Of the net price, as it is written: `19`, `8.875`.
+    pub percent: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -60,6 +60,8 @@ pub struct Order {
     #[serde(default)]
     pub exchanged_for: Option<Uuid>,
     pub lines: Vec<OrderLine>,
+    #[serde(default)]
+    pub tax: Option<OrderTax>,
     /// When the seats go back, while the order is not paid.
     pub held_until: Option<DateTime<Utc>>,
     /// The countdown that a buyer sees: no payment starts after it.
@@ -83,6 +85,21 @@ pub struct OrderLine {
     pub ticket_type: Option<String>,
     pub fee_code: Option<String>,
     pub amount_minor: i64,
+    /// Contained in the amount; none if the event said nothing of tax.
+    #[serde(default)]
+    pub tax_minor: Option<i64>,
+}
+
+/// The tax that an order contains, as it was when the order was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct OrderTax {
+    pub name: String,
+    /// Of the net price, as it is written: `19`, `8.875`.
+    pub percent: String,
+    /// The sum of the lines', each rounded half up.
+    pub amount_minor: i64,
+    /// Of what went back, or is on its way.
+    pub refunded_minor: i64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

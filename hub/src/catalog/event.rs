@@ -14,6 +14,7 @@ use crate::{clock, db};
 
 mod shape; // its fields, all of them looked at
 mod spec; // what is written down
+pub mod tax; // what prices contain
 mod edit; // an event as its specification, and the other way round
 
 pub use edit::{edit, show};
@@ -91,6 +92,7 @@ pub async fn create(tx: &mut PgConnection, spec: &EventSpec) -> Result<Created, 
     })?;
     insert_performers(tx, id, spec).await?;
     write_prices(tx, id, spec).await?;
+    tax::write(tx, id, spec.tax.as_ref()).await?;
     db::lock_event(tx, id).await?;
     let done = sqlx::query!(
         "insert into event_seat (event_id, seat_no, status, level)

@@ -13,7 +13,7 @@ use fullhouse_protocol::events::{
 use fullhouse_protocol::seat::Status;
 use sqlx::PgConnection;
 
-use super::{layout::flag, search::Listed};
+use super::{event::tax, layout::flag, search::Listed};
 use crate::clock;
 
 /// Where the sale of an event stands.
@@ -52,6 +52,8 @@ struct EventRow {
     currency: String,
     seat_limit: i32,
     hold_ttl_s: i32,
+    tax_name: Option<String>,
+    tax_milli_percent: Option<i32>,
     sale_state: String,
     from_minor: Option<i64>,
     from_fees_minor: i64,
@@ -73,6 +75,7 @@ async fn rows(db: &mut PgConnection, only: Option<i64>) -> sqlx::Result<Vec<Even
         EventRow,
         r#"select e.id, e.slug, e.name, e.description, e.tags, e.time_zone, e.doors_local, e.doors_at, e.starts_local,
                   e.starts_at, e.on_sale_local, e.on_sale_at, e.off_sale_at, e.currency, e.seat_limit, e.hold_ttl_s,
+                  e.tax_name, e.tax_milli_percent,
                   e.sale_state,
                   (select min(p.amount_minor) from price p where p.event_id = e.id and p.position = 0) as from_minor,
                   (select coalesce(sum(f.amount_minor), 0)::bigint from fee f where f.event_id = e.id) as "from_fees_minor!",
@@ -267,6 +270,7 @@ pub async fn state(db: &mut PgConnection, event_id: i64, with_seats: bool) -> sq
             summary,
             description: row.description,
             doors_at: row.doors_at,
+            tax: tax::shown(row.tax_name, row.tax_milli_percent),
             seat_limit: row.seat_limit,
             hold_ttl_s: row.hold_ttl_s,
         },

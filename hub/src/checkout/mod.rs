@@ -227,8 +227,9 @@ async fn insert(
     };
     let total: i64 = lines.iter().map(|l| l.amount_minor).sum();
     sqlx::query!(
-        r#"insert into "order" (id, code, event_id, buyer_id, hold_id, currency, total_minor, channel, actor, created_at, refund_policy)
-           select $1, $2, e.id, $4, $5, e.currency, $6, $7, $8, $9, e.refund_policy from event e where e.id = $3"#,
+        r#"insert into "order" (id, code, event_id, buyer_id, hold_id, currency, total_minor, channel, actor, created_at,
+                                refund_policy, tax_name)
+           select $1, $2, e.id, $4, $5, e.currency, $6, $7, $8, $9, e.refund_policy, e.tax_name from event e where e.id = $3"#,
         id,
         code,
         event_id,
@@ -246,8 +247,9 @@ async fn insert(
     let fees: Vec<Option<String>> = lines.iter().map(|l| l.fee_code.clone()).collect();
     let amounts: Vec<i64> = lines.iter().map(|l| l.amount_minor).collect();
     sqlx::query!(
-        "insert into order_line (order_id, event_id, seat_no, ticket_type, fee_code, amount_minor)
-         select $1, $2, u.seat_no, u.ticket_type, u.fee_code, u.amount_minor
+        "insert into order_line (order_id, event_id, seat_no, ticket_type, fee_code, amount_minor, tax_milli_percent)
+         select $1, $2, u.seat_no, u.ticket_type, u.fee_code, u.amount_minor,
+                (select tax_milli_percent from event where id = $2)
          from unnest($3::int[], $4::text[], $5::text[], $6::bigint[]) as u(seat_no, ticket_type, fee_code, amount_minor)",
         id,
         event_id,

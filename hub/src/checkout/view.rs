@@ -1,9 +1,11 @@
 //! Orders as their buyers see them. The attempt to pay is filled in by `payment`, which stands below.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use fullhouse_protocol::orders::{CancelReason, Order, OrderLine, OrderState, Ticket, TicketState};
+use fullhouse_protocol::orders::{CancelReason, Order, OrderLine, OrderState, OrderTax, Ticket, TicketState};
 use sqlx::PgPool;
 use uuid::Uuid;
+
+use crate::catalog::event::tax;
 
 /// Most orders that a list shows, the latest first.
 const ORDERS_MAX: i64 = 100;
@@ -34,7 +36,7 @@ pub async fn orders(pool: &PgPool, whose: Whose, pay_margin_s: i64) -> sqlx::Res
                   (select w.to_order from order_swap w where w.from_order = o.id and w.done_at is not null
                      and not exists (select from order_line l where l.order_id = o.id and l.state = 'sold' and l.seat_no is not null)
                    order by w.done_at desc limit 1) as exchanged_for,
-                  o.cancel_reason, o.payment_due_until, h.held_until, h.state as hold_state
+                  o.cancel_reason, o.payment_due_until, o.tax_name, h.held_until, h.state as hold_state
            from "order" o join event e on e.id = o.event_id
            join plan_revision r on r.id = e.plan_revision_id join plan p on p.id = r.plan_id join venue v on v.id = p.venue_id
            join hold h on h.id = o.hold_id
@@ -50,6 +52,7 @@ pub async fn orders(pool: &PgPool, whose: Whose, pay_margin_s: i64) -> sqlx::Res
     let ids: Vec<Uuid> = rows.iter().map(|r| r.id).collect();
     let lines = sqlx::query!(
         r#"select l.order_id, l.seat_no, l.ticket_type, l.fee_code, l.amount_minor,
+                  l.tax_milli_percent, l.tax_minor, l.tax_refunded_minor,
                   p.section as "section?", p.row_label as "row?", p.seat_label as "number?"
            from order_line l join event e on e.id = l.event_id
            left join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = l.seat_no
@@ -100,8 +103,19 @@ pub async fn orders(pool: &PgPool, whose: Whose, pay_margin_s: i64) -> sqlx::Res
                         ticket_type: l.ticket_type.clone(),
                         fee_code: l.fee_code.clone(),
                         amount_minor: l.amount_minor,
+                        tax_minor: l.tax_minor,
                     })
                     .collect(),
+                tax: lines.iter().find(|l| l.order_id == o.id).and_then(|l| {
+                    let tax = tax::shown(o.tax_name, l.tax_milli_percent)?;
+                    let own = || lines.iter().filter(|l| l.order_id == o.id);
+                    Some(OrderTax {
+                        name: tax.name,
+                        percent: tax.percent,
+                        amount_minor: own().filter_map(|l| l.tax_minor).sum(),
+                        refunded_minor: own().filter_map(|l| l.tax_refunded_minor).sum(),
+                    })
+                }),
                 held_until: until,
                 pay_until: until.map(|u| u - TimeDelta::seconds(pay_margin_s)),
                 attempt: None,

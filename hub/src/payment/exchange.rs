@@ -262,8 +262,10 @@ async fn move_lines(
     let amounts: Vec<i64> = swaps.iter().map(|s| s.new_minor).collect();
     sqlx::query!("update order_line set state = 'exchanged' where id = any($1)", &ids).execute(&mut **tx).await?;
     sqlx::query!(
-        "insert into order_line (order_id, event_id, seat_no, ticket_type, amount_minor, state)
-         select $1, $2, u.seat_no, u.ticket_type, u.amount, 'sold' from unnest($3::int[], $4::text[], $5::bigint[]) as u(seat_no, ticket_type, amount)",
+        "insert into order_line (order_id, event_id, seat_no, ticket_type, amount_minor, state, tax_milli_percent)
+         select $1, $2, u.seat_no, u.ticket_type, u.amount, 'sold',
+                (select max(tax_milli_percent) from order_line where order_id = $1) -- as the order was bought
+         from unnest($3::int[], $4::text[], $5::bigint[]) as u(seat_no, ticket_type, amount)",
         order_id,
         event_id,
         &to,

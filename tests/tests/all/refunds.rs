@@ -18,6 +18,41 @@ fn amount(amount_minor: i64) -> Value {
 }
 
 #[tokio::test]
+async fn the_tax_of_an_order_goes_back_with_its_lines_to_the_cent() {
+    let scene = Scene::open(Rows { price_minor: 3_333, fee_minor: 700, ..Rows::new(2, 10) }).await;
+    let fan = scene.fan().await;
+    let says_nothing = scene.bought(&fan, &[9]).await;
+    assert_eq!((&says_nothing["tax"], &says_nothing["lines"][0]["tax_minor"]), (&Value::Null, &Value::Null));
+    sqlx::query("update event set tax_name = 'MwSt', tax_milli_percent = 19000 where id = $1")
+        .bind(scene.event)
+        .execute(scene.database.pool())
+        .await
+        .expect("an event");
+    let paid = scene.bought(&fan, &[1, 2, 3]).await;
+    // 3333 · 19 / 119 = 532.16, 700 · 19 / 119 = 111.76
+    let of_lines: Vec<_> = paid["lines"].as_array().unwrap().iter().map(|l| l["tax_minor"].as_i64().unwrap()).collect();
+    assert_eq!(of_lines, [532, 532, 532, 112]);
+    let tax = json!({ "name": "MwSt", "percent": "19", "amount_minor": 1_708, "refunded_minor": 0 });
+    assert_eq!(paid["tax"], tax);
+    // An event's tax may change; an order keeps its own.
+    sqlx::query("update event set tax_name = 'VAT', tax_milli_percent = 7000 where id = $1")
+        .bind(scene.event)
+        .execute(scene.database.pool())
+        .await
+        .expect("an event");
+    let mut back = Vec::new();
+    for what in [amount(1_000), seats(&[2], "on_sale"), seats(&[1], "on_sale"), all("on_sale")] {
+        scene.till.refund(&paid, &key(), what).await.ok();
+        scene.until_settled().await;
+        let now = fan.order(paid["id"].as_str().unwrap()).await.ok()["order"].clone();
+        assert_eq!((&now["tax"]["name"], &now["tax"]["amount_minor"]), (&json!("MwSt"), &json!(1_708)));
+        back.push(now["tax"]["refunded_minor"].as_i64().unwrap());
+    }
+    assert!(back.is_sorted() && back[0] > 0 && back[2] < 1_708 && back[3] == 1_708, "{back:?}");
+    scene.close().await;
+}
+
+#[tokio::test]
 async fn seat_by_seat_gives_back_to_the_cent_what_was_paid() {
     let scene = Scene::open(Rows { price_minor: 3_333, fee_minor: 700, ..Rows::new(2, 10) }).await;
     let fan = scene.fan().await;

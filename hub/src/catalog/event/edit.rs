@@ -13,7 +13,7 @@ use sqlx::PgConnection;
 
 use super::{
     EventError, EventSpec, FeeSpec, LevelSpec, PerformerSpec, PriceSpec, Times, insert_performers, level_faults,
-    party_fault, read_stage, spec, times, write_prices,
+    party_fault, read_stage, spec, tax, times, write_prices,
 };
 use crate::db;
 
@@ -56,6 +56,7 @@ pub async fn edit(tx: &mut PgConnection, spec: &EventSpec) -> Result<i64, EventE
     sqlx::query!("delete from event_performer where event_id = $1", id).execute(&mut *tx).await?;
     insert_performers(tx, id, spec).await?;
     write_prices(tx, id, spec).await?;
+    tax::write(tx, id, spec.tax.as_ref()).await?;
     Ok(id)
 }
 
@@ -186,6 +187,7 @@ pub async fn show(db: &mut PgConnection, slug: &str) -> Result<EventSpec, EventE
         performers,
         levels,
         fees,
+        tax: tax::spec(e.tax_name, e.tax_milli_percent),
     })
 }
 

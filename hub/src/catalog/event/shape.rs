@@ -8,6 +8,9 @@ enum Kind {
     Whole,
     Flag,
     Texts,
+    Number,
+    /// An object with these fields.
+    Table(&'static [Field]),
     /// A list of objects with these fields.
     List(&'static [Field]),
 }
@@ -29,6 +32,7 @@ const fn optional(name: &'static str, kind: Kind) -> Field {
 const PERFORMER: &[Field] = &[needed("slug", Kind::Text), needed("name", Kind::Text)];
 const PRICE: &[Field] = &[needed("ticket_type", Kind::Text), needed("amount_minor", Kind::Whole)];
 const FEE: &[Field] = &[needed("code", Kind::Text), needed("basis", Kind::Text), needed("amount_minor", Kind::Whole)];
+const TAX: &[Field] = &[needed("name", Kind::Text), needed("percent", Kind::Number)];
 const LEVEL: &[Field] = &[
     needed("category", Kind::Text),
     optional("name", Kind::Text),
@@ -56,6 +60,7 @@ const EVENT: &[Field] = &[
     optional("performers", Kind::List(PERFORMER)),
     needed("levels", Kind::List(LEVEL)),
     optional("fees", Kind::List(FEE)),
+    optional("tax", Kind::Table(TAX)),
 ];
 
 /// What is wrong with the shape of a specification, each with its place.
@@ -68,7 +73,7 @@ pub(super) fn faults(event: &Value) -> Vec<String> {
 /// The names of all fields.
 #[cfg(test)]
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    [EVENT, PERFORMER, LEVEL, PRICE, FEE].into_iter().flatten().map(|field| field.name)
+    [EVENT, PERFORMER, LEVEL, PRICE, FEE, TAX].into_iter().flatten().map(|field| field.name)
 }
 
 fn check_object(value: &Value, fields: &[Field], place: &str, faults: &mut Vec<String>) {
@@ -94,6 +99,8 @@ fn check(value: &Value, kind: &Kind, place: &str, faults: &mut Vec<String>) {
         Kind::Text => (value.is_string(), "text"),
         Kind::Whole => (value.is_i64(), "a whole number"),
         Kind::Flag => (value.is_boolean(), "true or false"),
+        Kind::Number => (value.is_number(), "a number"),
+        Kind::Table(fields) => return check_object(value, fields, place, faults),
         Kind::Texts => (value.as_array().is_some_and(|list| list.iter().all(Value::is_string)), "a list of texts"),
         Kind::List(fields) => {
             for (i, item) in value.as_array().into_iter().flatten().enumerate() {

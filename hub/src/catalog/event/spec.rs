@@ -3,7 +3,7 @@
 use chrono::{Days, NaiveDate};
 use serde::{Deserialize, Serialize};
 
-use super::{EventError, shape};
+use super::{EventError, shape, tax::TaxSpec};
 use crate::{catalog::import::is_slug, currency};
 
 /// As it stands in a TOML or JSON file; see `assets/plans/events` for examples.
@@ -49,6 +49,9 @@ pub struct EventSpec {
     pub levels: Vec<LevelSpec>,
     #[serde(default)]
     pub fees: Vec<FeeSpec>,
+    /// What prices and fees contain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tax: Option<TaxSpec>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -223,6 +226,7 @@ pub(super) fn plain_faults(spec: &EventSpec) -> Vec<String> {
         let earlier = spec.fees[..i].iter().any(|f| f.code == fee.code);
         check(!earlier, &format!("fees[{i}].code: {:?} is listed twice", fee.code));
     }
+    faults.extend(spec.tax.iter().flat_map(TaxSpec::faults));
     faults
 }
 
