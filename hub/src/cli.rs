@@ -3,6 +3,8 @@
 mod commands; // tickets' keys and codes, the queue of mail
 mod money; // what is not settled, refunds, the books, the gate
 
+pub use commands::Undecided;
+
 use std::{io::IsTerminal, path::PathBuf};
 
 use anyhow::{Context, bail};
@@ -90,7 +92,8 @@ enum Command {
 
 #[derive(Subcommand)]
 enum TicketCommand {
-    /// Say what a code claims, and exit with 1 if it is not genuine. Needs no database and no network.
+    /// Say what a code claims. Exit with 1 if it is not good, with 3 if its key is not in the list (fetch it anew).
+    /// Needs no database and no network.
     Verify {
         code: String,
         /// What `GET /api/ticket-keys` answers, kept in a file.
@@ -99,6 +102,10 @@ enum TicketCommand {
         /// What `GET /api/box-office/events/{id}/dead-tickets` answers, kept in a file.
         #[arg(long, value_name = "FILE")]
         dead: Option<PathBuf>,
+        /// What `GET /api/events/{id}` answers, kept in a file: a ticket of another event is refused, and the seat
+        /// has a name.
+        #[arg(long, value_name = "FILE")]
+        event: Option<PathBuf>,
     },
     /// Print the public halves of the keys, as `--keys` reads them.
     Keys,
@@ -246,8 +253,8 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
             println!("the token of {name} is refused from now on");
             Ok(())
         }
-        Command::Ticket(TicketCommand::Verify { code, keys, dead }) => {
-            report(commands::verify(&code, &keys, dead.as_deref())?)
+        Command::Ticket(TicketCommand::Verify { code, keys, dead, event }) => {
+            report(commands::verify(&code, &keys, dead.as_deref(), event.as_deref())?)
         }
         Command::Ticket(TicketCommand::Keys) => report(commands::keys(&open(&config).await?).await?),
         Command::Ticket(TicketCommand::RotateKey) => report(commands::rotate_key(&open(&config).await?).await?),
@@ -364,9 +371,14 @@ async fn add_terminal(config: &Config, name: &str, role: TerminalRole, readers: 
 async fn add_operator(config: &Config, email: String, name: String) -> anyhow::Result<()> {
     let password = read_password()?;
     let pool = open(config).await?;
-    let account =
+    let (account, was_there) =
         auth::add_operator(&pool, NewAccount { email, name, password }, config.auth.password_length_min).await?;
-    println!("{} is an operator", account.email);
+    let how = if was_there {
+        "is an operator; the account was there already, and has the new password"
+    } else {
+        "is an operator"
+    };
+    println!("{} {how}", account.email);
     Ok(())
 }
 

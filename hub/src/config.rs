@@ -195,21 +195,27 @@ impl Config {
         }
         let faults = ranges::faults(&table);
         anyhow::ensure!(faults.is_empty(), "{}", faults.join("\n"));
-        let config: Self = table.try_into().context("settings")?;
+        let whose =
+            || file.map_or_else(|| "settings".to_owned(), |path| format!("settings ({} included)", path.display()));
+        let config: Self = table.try_into().with_context(whose)?;
         config.check()?;
         Ok(config)
     }
 
     /// Values that could only fail later, and then without a name.
     fn check(&self) -> anyhow::Result<()> {
+        let mut faults = Vec::new();
         let public = &self.http.public_url;
-        anyhow::ensure!(
-            public.starts_with("http://") || public.starts_with("https://"),
-            "http.public_url: {public:?} is not the address of a page"
-        );
-        for proxy in &self.http.trusted_proxies {
-            anyhow::ensure!(proxy.parse::<IpAddr>().is_ok(), "http.trusted_proxies: {proxy:?} is not an IP address");
+        if !public.starts_with("http://") && !public.starts_with("https://") {
+            faults.push(format!("http.public_url: {public:?} is not the address of a page"));
         }
+        for proxy in self.http.trusted_proxies.iter().filter(|proxy| proxy.parse::<IpAddr>().is_err()) {
+            faults.push(format!("http.trusted_proxies: {proxy:?} is not an IP address"));
+        }
+        for folder in self.ticket.font_dirs.iter().filter(|folder| !Path::new(folder).is_dir()) {
+            faults.push(format!("ticket.font_dirs: there is no folder {folder:?}"));
+        }
+        anyhow::ensure!(faults.is_empty(), "{}", faults.join("\n"));
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use tracing_subscriber::{EnvFilter, fmt};
 /// What a hub says when nobody asks for more.
 pub const USUAL: &str = "info,sqlx=warn,async_nats=warn,hyper=warn";
 /// What is said beside something else that people read.
-pub const QUIET: &str = "warn";
+pub const QUIET: &str = "warn,sqlx::query=error"; // an import takes its second
 
 /// Writes to standard error; `json` for machines, text for people. `RUST_LOG` chooses what, else `filter`.
 pub fn init(json: bool, filter: &str) {

@@ -12,6 +12,7 @@ const NAME_LENGTH_MAX: usize = 200;
 const EMAIL_LENGTH_MAX: usize = 254;
 
 /// What somebody gives to get an account, as it came in.
+#[derive(Clone)]
 pub struct NewAccount {
     pub email: String,
     pub name: String,
@@ -54,6 +55,14 @@ impl Auth {
             return Err(AccountError::TooManyTries);
         }
         insert(&self.pool, &self.passwords, new, Role::Fan).await
+    }
+
+    /// All that is wrong with the details of a new account.
+    pub fn wrong(&self, new: &NewAccount) -> Vec<(&'static str, String)> {
+        match checked(new.clone(), self.settings.password_length_min) {
+            Err(AccountError::Invalid(wrong)) => wrong,
+            _ => Vec::new(),
+        }
     }
 
     /// Finds the account of an address and password.
@@ -110,14 +119,18 @@ impl Auth {
     }
 }
 
-/// Makes an operator, or makes an existing account one and gives it this password.
-pub async fn add_operator(pool: &PgPool, new: NewAccount, password_length_min: usize) -> Result<Account, AccountError> {
+/// Makes an operator, or makes an existing account one and gives it this password. Says whether the account was there.
+pub async fn add_operator(
+    pool: &PgPool,
+    new: NewAccount,
+    password_length_min: usize,
+) -> Result<(Account, bool), AccountError> {
     let new = checked(new, password_length_min)?;
     let hash = Passwords::new(1, 1).hash(new.password).await?;
     let row = sqlx::query!(
-        "insert into account (id, email, name, password_hash, role) values ($1, $2, $3, $4, 'operator')
+        r#"insert into account (id, email, name, password_hash, role) values ($1, $2, $3, $4, 'operator')
          on conflict (email) do update set role = 'operator', password_hash = excluded.password_hash
-         returning id, email, name",
+         returning id, email, name, (xmax <> 0) as "was_there!""#,
         Uuid::now_v7(),
         new.email,
         new.name,
@@ -126,7 +139,7 @@ pub async fn add_operator(pool: &PgPool, new: NewAccount, password_length_min: u
     .fetch_one(pool)
     .await
     .map_err(AccountError::Database)?;
-    Ok(Account { id: row.id, email: row.email, name: row.name, role: Role::Operator })
+    Ok((Account { id: row.id, email: row.email, name: row.name, role: Role::Operator }, row.was_there))
 }
 
 async fn insert(pool: &PgPool, passwords: &Passwords, new: NewAccount, role: Role) -> Result<Account, AccountError> {

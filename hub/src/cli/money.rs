@@ -9,6 +9,7 @@ use sqlx::PgPool;
 
 use crate::{
     config::Config,
+    currency,
     payment::{
         Payments,
         apportion::What,
@@ -288,9 +289,9 @@ pub async fn refund(pool: &PgPool, args: RefundArgs) -> anyhow::Result<()> {
     };
     let request_id = refund::give_back(pool, ask).await?;
     let given = refund::given_back(pool, request_id).await?.context("it was just written")?;
-    println!("{} {} go back", given.amount_minor, given.currency);
+    println!("{} go back", currency::amount(&given.currency, given.amount_minor));
     for r in given.refunds {
-        println!("  {} {} {} ({})", r.kind, r.amount_minor, r.state, r.id);
+        println!("  {} {} {} ({})", r.kind, currency::amount(&given.currency, r.amount_minor), r.state, r.id);
     }
     Ok(())
 }

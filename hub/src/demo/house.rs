@@ -163,7 +163,7 @@ async fn make_accounts(pool: &PgPool, config: &Config) -> anyhow::Result<()> {
     }
     let operator =
         NewAccount { email: OPERATOR_EMAIL.into(), name: "Olive Operator".into(), password: OPERATOR_PASSWORD.into() };
-    auth::add_operator(pool, operator, config.auth.password_length_min).await.context("the demo's operator")?;
+    let _ = auth::add_operator(pool, operator, config.auth.password_length_min).await.context("the demo's operator")?;
     Ok(())
 }
 

@@ -33,8 +33,13 @@ pub async fn sign_up(
     headers: HeaderMap,
     Body(new): Body<SignUp>,
 ) -> Result<Response, Problem> {
-    let body_language = new.language.as_deref().map(spoken).transpose()?;
+    let body_language = new.language.as_deref().map(spoken).transpose();
     let new = NewAccount { email: new.email, name: new.name, password: new.password };
+    let body_language = body_language.map_err(|wrong| {
+        let mut all = hub.auth.wrong(&new);
+        all.push(wrong);
+        AccountError::Invalid(all)
+    })?;
     let account = hub.auth.sign_up(new, &address).await?;
     let wish = headers.get(header::ACCEPT_LANGUAGE).and_then(|v| v.to_str().ok()).and_then(Language::accepted);
     if let Some(language) = body_language.or(wish) {
@@ -76,13 +81,15 @@ pub async fn set_language(
     somebody: SignedIn,
     Body(choice): Body<LanguageChoice>,
 ) -> Result<StatusCode, Problem> {
-    hub.auth.set_language(somebody.account_id, spoken(&choice.language)?).await?;
+    let language = spoken(&choice.language).map_err(|wrong| AccountError::Invalid(vec![wrong]))?;
+    hub.auth.set_language(somebody.account_id, language).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn spoken(code: &str) -> Result<Language, Problem> {
-    let invalid = || Problem::new(Code::AccountInvalid).detail("A language is en, ja or ko.").with("field", "language");
-    Language::ALL.into_iter().find(|language| language.code() == code).ok_or_else(invalid)
+/// The language of a code, or what is wrong with which field.
+fn spoken(code: &str) -> Result<Language, (&'static str, String)> {
+    let found = Language::ALL.into_iter().find(|language| language.code() == code);
+    found.ok_or_else(|| ("language", "a language is en, ja or ko".to_owned()))
 }
 
 /// Who is signed in, if anybody.

@@ -18,7 +18,7 @@ use serde::Deserialize;
 use sqlx::PgPool;
 
 use super::{
-    extract::{PathId, takes_gzip},
+    extract::{PathId, query_invalid, takes_gzip},
     problem::{Code, Problem},
 };
 use crate::catalog::{
@@ -53,7 +53,7 @@ pub async fn list(
     State(cache): State<EventCache>,
     query: Result<Query<ListQuery>, QueryRejection>,
 ) -> Result<Response, Problem> {
-    let Query(query) = query.map_err(|e| Problem::new(Code::BadRequest).detail(e.body_text()))?;
+    let Query(query) = query.map_err(|e| query_invalid(&e))?;
     let filter = Filter {
         q: query.q,
         venue: given(query.venue),
@@ -99,7 +99,7 @@ pub async fn one(
     query: Result<Query<PageQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let Query(query) = query.map_err(|e| Problem::new(Code::BadRequest).detail(e.body_text()))?;
+    let Query(query) = query.map_err(|e| query_invalid(&e))?;
     let seats = match query.seats.as_deref() {
         None | Some("" | "all") => Seats::All,
         Some("none") => Seats::None,

@@ -9,6 +9,7 @@ use axum::{
     body::Body as HttpBody,
     extract::{
         ConnectInfo, FromRef, FromRequest, FromRequestParts, MatchedPath, OptionalFromRequestParts, Path, Request,
+        rejection::QueryRejection,
     },
     http::{HeaderMap, header, request::Parts},
 };
@@ -196,6 +197,13 @@ impl FromRequestParts<Hub> for PathEvent {
         let found = EventCache::from_ref(hub).find(&hub.pool, &name).await?;
         found.map(Self).ok_or_else(|| Code::EventUnknown.into())
     }
+}
+
+/// What is wrong with the fields behind `?`, without the reader's own preface.
+pub fn query_invalid(rejection: &QueryRejection) -> Problem {
+    let text = rejection.body_text();
+    let what = text.split_once("query string: ").map_or(text.as_str(), |(_, what)| what);
+    Problem::new(Code::BadRequest).detail(format!("{}.", what.trim_end_matches('.')))
 }
 
 /// What is unknown when the id in this address is not one.

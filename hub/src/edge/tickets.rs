@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use super::{
     box_office::checked_reason,
-    extract::{Body, Buyer, IdempotencyKey, PathId, Till},
+    extract::{Body, Buyer, IdempotencyKey, PathEvent, PathId, Till, query_invalid},
     problem::{Code, Problem},
 };
 use crate::{
@@ -108,17 +108,17 @@ pub struct DeadQuery {
 
 /// Codes of an event that are genuine and must not be let in. With an ETag: nothing new costs nothing.
 #[utoipa::path(get, path = "/api/box-office/events/{id}/dead-tickets", tag = "box office",
-    params(("id" = i64, Path), DeadQuery),
+    params(("id" = String, Path, description = "Number or slug"), DeadQuery),
     responses((status = 200, body = DeadTickets), (status = 304, description = "Nothing new"),
         (status = "4XX", description = "problem+json; `event_unknown`")))]
 pub async fn dead(
     State(pool): State<PgPool>,
     _till: Till,
-    PathId(event_id): PathId<i64>,
+    PathEvent(event_id): PathEvent,
     query: Result<Query<DeadQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let Query(query) = query.map_err(|e| Problem::new(Code::BadRequest).detail(e.body_text()))?;
+    let Query(query) = query.map_err(|e| query_invalid(&e))?;
     let list = door::dead(&mut *pool.acquire().await?, event_id, query.since).await?.ok_or(Code::EventUnknown)?;
     let mut hash = Sha256::new();
     for id in list.dead.iter().chain([&Uuid::nil()]).chain(&list.pending) {
