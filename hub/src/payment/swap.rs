@@ -346,8 +346,8 @@ async fn insert_order(
         (0..8).map(|_| char::from(CODE_ALPHABET[rng.random_range(0..CODE_ALPHABET.len())])).collect()
     };
     sqlx::query!(
-        r#"insert into "order" (id, code, event_id, buyer_id, hold_id, currency, total_minor, credit_minor, channel, actor, created_at, refund_policy)
-           select $1, $2, e.id, $4, $5, $6, $7, $8, $9, $10, $11, e.refund_policy from event e where e.id = $3"#,
+        r#"insert into "order" (id, code, event_id, buyer_id, hold_id, currency, total_minor, credit_minor, channel, actor, created_at, refund_policy, tax_name)
+           select $1, $2, e.id, $4, $5, $6, $7, $8, $9, $10, $11, e.refund_policy, e.tax_name from event e where e.id = $3"#,
         id,
         code,
         new.event_id,
@@ -366,8 +366,9 @@ async fn insert_order(
     let types: Vec<String> = seats.iter().map(|s| s.ticket_type.clone()).collect();
     let amounts: Vec<i64> = seats.iter().map(|s| s.amount_minor).collect();
     sqlx::query!(
-        "insert into order_line (order_id, event_id, seat_no, ticket_type, amount_minor)
-         select $1, $2, u.seat_no, u.ticket_type, u.amount from unnest($3::int[], $4::text[], $5::bigint[]) as u(seat_no, ticket_type, amount)",
+        "insert into order_line (order_id, event_id, seat_no, ticket_type, amount_minor, tax_milli_percent)
+         select $1, $2, u.seat_no, u.ticket_type, u.amount, (select tax_milli_percent from event where id = $2)
+         from unnest($3::int[], $4::text[], $5::bigint[]) as u(seat_no, ticket_type, amount)",
         id,
         new.event_id,
         &seat_nos,
