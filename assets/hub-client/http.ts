@@ -12,6 +12,7 @@ import {
   type HoldState,
   type Order,
   type Attempt,
+  type CancellationOffer,
   type PaymentConfig,
   type Problem,
   type ReleaseAnswer,
@@ -111,6 +112,14 @@ export class Hub {
 
   cancel = (order: string) =>
     this.send<{ order: Order }>('POST', `/api/orders/${order}/cancel`, { tries: TRIES });
+  /** What comes back of these seats, if they are given back now. */
+  cancellation = (order: string, seats: number[]) =>
+    this.get<CancellationOffer>(`/api/orders/${order}/cancellation?seats=${seats.join(',')}`);
+  giveBack = (order: string, seats: number[], backMinor: number) =>
+    this.once<{ order: Order }>(`give_back.${order}`, `/api/orders/${order}/cancellation`, {
+      seats,
+      back_minor: backMinor,
+    });
   paymentConfig = () => this.get<PaymentConfig>('/api/payment/config');
 
   // ---- how it is asked ----

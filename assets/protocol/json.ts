@@ -221,6 +221,8 @@ export interface Order {
   credit_minor?: number;
   /** The order that all of this one's seats were exchanged for. */
   exchanged_for?: string | null;
+  /** What may be given back, as it was agreed on when it was bought. */
+  refund_terms?: RefundTerms | null;
   lines: OrderLine[];
   tax?: OrderTax | null;
   held_until: string | null;
@@ -231,6 +233,22 @@ export interface Order {
   confirmed_at: string | null;
   /** Of a cancelled order; null where nobody can tell any more. */
   cancel_reason: CancelReason | null;
+}
+
+export interface RefundTerms {
+  until: string;
+  keep_percent: number;
+  keep_minor: number;
+  keep_fees: boolean;
+}
+
+export interface CancellationOffer {
+  seats: { seat_no: number; amount_minor: number; back_minor: number }[];
+  fees_back_minor: number;
+  back_minor: number;
+  kept_minor: number;
+  currency: string;
+  until: string;
 }
 
 export interface PaymentConfig {

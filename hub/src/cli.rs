@@ -107,6 +107,14 @@ enum TicketCommand {
         #[arg(long, value_name = "FILE")]
         event: Option<PathBuf>,
     },
+    /// Write a ticket of an event that nobody has bought, as a PDF to standard output: what its tickets look like.
+    Preview {
+        /// The event's slug.
+        event: String,
+        /// en, ja or ko.
+        #[arg(long, default_value = "en")]
+        language: String,
+    },
     /// Print the public halves of the keys, as `--keys` reads them.
     Keys,
     /// Make a new key, which signs from now on. Tickets that older ones signed stay good.
@@ -231,7 +239,12 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
         }
         Command::Import(args) => report(catalog::commands::import(&open(&config).await?, &args).await?),
         Command::Event(Event::Make(command)) => {
-            report(catalog::commands::event(&open(&config).await?, &command).await?)
+            let pool = open(&config).await?;
+            let mut done = catalog::commands::event(&pool, &command).await?;
+            if let Some(spec) = command.written().filter(|_| !done.failed) {
+                done.text += &commands::undrawable(&pool, &config.ticket, &spec).await?;
+            }
+            report(done)
         }
         Command::Event(Event::Cancel(args)) => money::call_off(&open(&config).await?, &args).await,
         Command::Money(args) => money::money(&open(&config).await?, &args).await,
@@ -255,6 +268,10 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
         }
         Command::Ticket(TicketCommand::Verify { code, keys, dead, event }) => {
             report(commands::verify(&code, &keys, dead.as_deref(), event.as_deref())?)
+        }
+        Command::Ticket(TicketCommand::Preview { event, language }) => {
+            let pdf = commands::preview(&open(&config).await?, &config.ticket, &event, &language).await?;
+            std::io::Write::write_all(&mut std::io::stdout(), &pdf).context("writing the PDF")
         }
         Command::Ticket(TicketCommand::Keys) => report(commands::keys(&open(&config).await?).await?),
         Command::Ticket(TicketCommand::RotateKey) => report(commands::rotate_key(&open(&config).await?).await?),

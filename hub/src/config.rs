@@ -122,7 +122,7 @@ section!(Mail {
     retry_max_s: i64,
     give_up_h: i64,
 });
-section!(Retention { tick_s: u64, provider_days: i32 });
+section!(Retention { tick_s: u64, provider_days: i32, people_days: i32 });
 section!(Gate {
     tick_ms: u64,
     stale_after_s: i64,

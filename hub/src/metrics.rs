@@ -50,6 +50,9 @@ pub struct Metrics {
     mail_oldest_seconds: Gauge,
     /// When the invariants were last checked, Unix seconds. Alert when it stands still.
     pub checked_at: Gauge,
+    /// People who were forgotten by themselves, and those of the last round who could not be yet.
+    pub people_forgotten: Counter,
+    pub people_kept: Gauge,
 }
 
 fn seconds() -> Histogram {
@@ -80,6 +83,11 @@ impl Metrics {
         r.register("mails_queued", "Mails that wait, for their turn or for a server", mails_queued.clone());
         r.register("mails_dead", "Mails that nobody will send unless a person sees to them", mails_dead.clone());
         r.register("mail_oldest_seconds", "Age of the oldest mail that waits", mail_oldest_seconds.clone());
+        let (people_forgotten, people_kept) = (Counter::default(), Gauge::default());
+        let told = "People forgotten some time after their last event";
+        r.register("people_forgotten", told, people_forgotten.clone());
+        let told = "People whose time to be forgotten has come and who have money or tickets open";
+        r.register("people_kept", told, people_kept.clone());
         r.register_collector(Box::new(parts));
         Self {
             registry: Arc::new(r),
@@ -92,6 +100,8 @@ impl Metrics {
             mails_queued,
             mails_dead,
             mail_oldest_seconds,
+            people_forgotten,
+            people_kept,
         }
     }
 

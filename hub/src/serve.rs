@@ -188,7 +188,10 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
         tasks.spawn("payments", hub.payments.clone().run(hub.pool.clone(), stop.clone()));
         tasks.spawn("watch", watch::run(hub.pool.clone(), hub.metrics.clone(), stop.clone()));
         tasks.spawn("mail", send_mail(hub.clone(), post));
-        tasks.spawn("retention", retention::run(hub.config.retention.clone(), hub.pool.clone(), stop.clone()));
+        tasks.spawn(
+            "retention",
+            retention::run(hub.config.retention.clone(), hub.pool.clone(), hub.metrics.clone(), stop.clone()),
+        );
     }
     tasks.close();
     if roles.api && hub.config.http.assets_dir.is_empty() {

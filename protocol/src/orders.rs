@@ -59,6 +59,9 @@ pub struct Order {
     /// The order that all of this one's seats were exchanged for.
     #[serde(default)]
     pub exchanged_for: Option<Uuid>,
+    /// What may be given back by the buyer, as it was agreed on when it was bought.
+    #[serde(default)]
+    pub refund_terms: Option<RefundTerms>,
     pub lines: Vec<OrderLine>,
     #[serde(default)]
     pub tax: Option<OrderTax>,
@@ -73,6 +76,47 @@ pub struct Order {
     /// Of a cancelled order; null also where it was cancelled before reasons were kept.
     #[serde(default)]
     pub cancel_reason: Option<CancelReason>,
+}
+
+/// `GET /api/orders/{id}/cancellation` says what they come to for seats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RefundTerms {
+    pub until: DateTime<Utc>,
+    /// Kept of a ticket's price.
+    pub keep_percent: i64,
+    /// The same, as an amount a ticket.
+    pub keep_minor: i64,
+    /// Booking fees do not go back.
+    pub keep_fees: bool,
+}
+
+/// `GET /api/orders/{id}/cancellation?seats=4,5`: what comes back of these seats, if they are given back now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CancellationOffer {
+    pub seats: Vec<CancelledSeat>,
+    pub fees_back_minor: i64,
+    /// All of it: seats and fees.
+    pub back_minor: i64,
+    /// Of the seats' prices, what does not come back.
+    pub kept_minor: i64,
+    pub currency: String,
+    pub until: DateTime<Utc>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CancelledSeat {
+    pub seat_no: i32,
+    pub amount_minor: i64,
+    pub back_minor: i64,
+}
+
+/// `POST /api/orders/{id}/cancellation`, with an `Idempotency-Key`.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CancellationRequest {
+    pub seats: Vec<i32>,
+    /// What the buyer was told comes back: nothing else is given.
+    pub back_minor: i64,
 }
 
 /// A seat (with `seat_no`) or a fee (with `fee_code`).

@@ -165,6 +165,29 @@ test('an own hold never stands in the way: reload, Back, a second tab', async ()
   await page.waitForFunction(() => window.__fullhouse.mine().length === 0);
 });
 
+test('a ticket is given back for what the page said before, and its seat is free again', async () => {
+  await signUp(page, house);
+  await toPayment();
+  await payWith(page, CARD.good);
+  await tickets();
+  const box = page.getByTestId('give-back');
+  await box.locator('summary').click();
+  await box.getByTestId('give-back-seat').first().check();
+  const seat = Number(await box.getByTestId('give-back-seat').first().inputValue());
+  const offer = box.getByTestId('give-back-offer');
+  await offer.waitFor();
+  // A tenth of a ticket is kept, and the fees.
+  assert.match(await offer.textContent(), /You get .+ back.*is kept.*Fees are not given back/s);
+  const named = (await offer.textContent()).match(/[\d,.]+/)[0];
+  const button = box.getByTestId('give-back-button');
+  assert.ok((await button.textContent()).includes(named), 'the button names the same amount');
+  await button.click();
+  await page.locator(`[data-testid=ticket][data-seat="${seat}"][data-state=void]`).waitFor();
+  assert.equal(await page.locator('[data-testid=ticket][data-state=valid]').count(), 1);
+  const { seats } = await house.api(`/api/events/${EVENT}`);
+  assert.equal(seats.find((one) => one.seat_no === seat).status, 'available');
+});
+
 test('the house closes and opens again: what was bought is there, and it sells on', async () => {
   const email = await signUp(page, house);
   await toPayment();

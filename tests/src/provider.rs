@@ -225,13 +225,15 @@ impl Ledger {
     }
 
     /// What must be true of money after every run: what was taken and kept is what confirmed orders
-    /// cost; nothing is reserved without a live attempt; no order was captured twice.
+    /// cost, and what policies kept of others; nothing is reserved without a live attempt; no order was captured twice.
     pub async fn agrees_with(&self, database: &Database) {
         let confirmed: i64 = sqlx::query_scalar(
             "select (coalesce(sum(t.amount_minor), 0) - coalesce(sum((
                  select sum(r.amount_minor) from refund r join attempt a on a.id = r.attempt_id
                  where a.tender_id = t.id and a.state = 'captured' and r.state <> 'failed')), 0))::bigint
-             from tender t join \"order\" o on o.id = t.order_id where t.kind = 'card' and o.state = 'confirmed'",
+             from tender t join \"order\" o on o.id = t.order_id where t.kind = 'card'
+               and (o.state = 'confirmed' or (o.cancel_reason = 'refunded' and exists (
+                   select from attempt a where a.tender_id = t.id and a.state = 'captured')))",
         )
         .fetch_one(database.pool())
         .await

@@ -3,7 +3,7 @@
 //! A command answers with a printed report and whether it failed (exit code 1); nothing is printed
 //! here, so that the demo and the tests use the same functions.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use sqlx::PgPool;
 
@@ -83,6 +83,16 @@ pub enum EventCommand {
     /// Makes an event what a specification says: times, prices, rules; its slug and its plan stay
     #[command(after_help = EVENT_HELP)]
     Edit(EventSpecArgs),
+}
+
+impl EventCommand {
+    /// The file of what it makes or edits.
+    pub fn written(&self) -> Option<PathBuf> {
+        match self {
+            Self::Create(args) | Self::Edit(args) => Some(args.spec.clone()),
+            Self::Show { .. } => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, clap::Args)]
@@ -236,9 +246,10 @@ pub async fn event(pool: &PgPool, command: &EventCommand) -> anyhow::Result<Repo
                 Ok(text) => text,
                 Err(e) => return Ok(Report::failed(format!("{}: {e}\n", spec.display()))),
             };
+            let beside = spec.parent().unwrap_or(Path::new("."));
             match command {
-                EventCommand::Edit(_) => edit_event_from(pool, &text).await,
-                _ => create_event_from(pool, &text).await,
+                EventCommand::Edit(_) => edit_event_beside(pool, &text, Some(beside)).await,
+                _ => create_event_beside(pool, &text, Some(beside)).await,
             }
         }
     }
@@ -251,15 +262,36 @@ async fn show_event(pool: &PgPool, slug: &str) -> anyhow::Result<Report> {
     }
 }
 
-/// Makes the event that a specification describes.
+/// Makes the event that a specification describes; one that stands alone has no logo beside it.
 pub async fn create_event_from(pool: &PgPool, spec: &str) -> anyhow::Result<Report> {
+    create_event_beside(pool, spec, None).await
+}
+
+/// Reads the logo that a specification names, from the folder that it lies in. None: it names none.
+async fn logo(spec: &EventSpec, beside: Option<&Path>) -> Result<Option<Vec<u8>>, EventError> {
+    let fault = |text: String| EventError::Faults(vec![text]);
+    let Some(name) = spec.ticket_logo.as_deref().filter(|name| !name.is_empty()) else { return Ok(None) };
+    let Some(folder) = beside else { return Err(fault("ticket_logo: there is no file beside it".to_owned())) };
+    let bytes = tokio::fs::read(folder.join(name)).await.map_err(|e| fault(format!("ticket_logo: {name}: {e}")))?;
+    match event::look::logo_fault(&bytes) {
+        None => Ok(Some(bytes)),
+        Some(text) => Err(fault(text)),
+    }
+}
+
+async fn create_event_beside(pool: &PgPool, spec: &str, beside: Option<&Path>) -> anyhow::Result<Report> {
     let spec = match EventSpec::read(spec) {
         Ok(spec) => spec,
         Err(e) => return Ok(Report::failed(faults_text(&e))),
     };
+    let logo = match logo(&spec, beside).await {
+        Ok(logo) => logo,
+        Err(e) => return refused(&spec.slug, e),
+    };
     let mut tx = pool.begin().await?;
     match event::create(&mut tx, &spec).await {
         Ok(created) => {
+            event::set_logo(&mut tx, created.id, logo.as_deref()).await?;
             tx.commit().await?;
             let event::Created { id, slug, seats, on_sale_at } = created;
             Ok(Report { text: format!("event {id}, {slug}: {seats} seats, on sale at {on_sale_at}\n"), failed: false })
@@ -270,13 +302,24 @@ pub async fn create_event_from(pool: &PgPool, spec: &str) -> anyhow::Result<Repo
 
 /// Makes an event what a specification says.
 pub async fn edit_event_from(pool: &PgPool, spec: &str) -> anyhow::Result<Report> {
+    edit_event_beside(pool, spec, None).await
+}
+
+async fn edit_event_beside(pool: &PgPool, spec: &str, beside: Option<&Path>) -> anyhow::Result<Report> {
     let spec = match EventSpec::read(spec) {
         Ok(spec) => spec,
         Err(e) => return Ok(Report::failed(faults_text(&e))),
     };
+    let logo = match logo(&spec, beside).await {
+        Ok(logo) => logo,
+        Err(e) => return refused(&spec.slug, e),
+    };
     let mut tx = pool.begin().await?;
     match event::edit(&mut tx, &spec).await {
         Ok(id) => {
+            if spec.ticket_logo.is_some() {
+                event::set_logo(&mut tx, id, logo.as_deref()).await?;
+            }
             tx.commit().await?;
             Ok(Report { text: format!("event {id}, {}: saved\n", spec.slug), failed: false })
         }

@@ -15,9 +15,13 @@ use crate::{clock, db};
 mod shape; // its fields, all of them looked at
 mod spec; // what is written down
 pub mod tax; // what prices contain
+mod policy; // what its buyers may give back
+pub mod look; // how its tickets look
 mod edit; // an event as its specification, and the other way round
 
 pub use edit::{edit, show};
+pub use look::TicketLook;
+pub use policy::RefundPolicy;
 pub use spec::{EventSpec, FeeSpec, LevelSpec, PerformerSpec, PriceSpec, with_days};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -237,8 +241,8 @@ async fn insert_event(tx: &mut PgConnection, spec: &EventSpec, stage: &Stage, ti
     sqlx::query_scalar!(
         "insert into event (slug, name, description, tags, plan_revision_id, time_zone, doors_local, doors_at,
                             starts_local, starts_at, on_sale_local, on_sale_at, off_sale_local, off_sale_at,
-                            currency, seat_limit, hold_ttl_s, single_seat_rule, consecutive_rule, seats_min)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20) returning id",
+                            currency, seat_limit, hold_ttl_s, single_seat_rule, consecutive_rule, seats_min, refund_policy, ticket_template)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22) returning id",
         spec.slug,
         spec.name,
         spec.description,
@@ -259,9 +263,17 @@ async fn insert_event(tx: &mut PgConnection, spec: &EventSpec, stage: &Stage, ti
         spec.single_seat_rule,
         spec.consecutive_rule,
         spec.seats_min,
+        spec.refund_json(),
+        spec.look_json(),
     )
     .fetch_one(tx)
     .await
+}
+
+/// The logo of its tickets, or none from now on. It was looked at by [`look::logo_fault`]. The caller commits.
+pub async fn set_logo(tx: &mut PgConnection, id: i64, logo: Option<&[u8]>) -> sqlx::Result<()> {
+    sqlx::query!("update event set ticket_logo = $2 where id = $1", id, logo).execute(tx).await?;
+    Ok(())
 }
 
 async fn insert_performers(tx: &mut PgConnection, event_id: i64, spec: &EventSpec) -> sqlx::Result<()> {

@@ -1,11 +1,13 @@
 //! Orders as their buyers see them. The attempt to pay is filled in by `payment`, which stands below.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use fullhouse_protocol::orders::{CancelReason, Order, OrderLine, OrderState, OrderTax, Ticket, TicketState};
+use fullhouse_protocol::orders::{
+    CancelReason, Order, OrderLine, OrderState, OrderTax, RefundTerms, Ticket, TicketState,
+};
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use crate::catalog::event::tax;
+use crate::catalog::event::{RefundPolicy, tax};
 
 /// Most orders that a list shows, the latest first.
 const ORDERS_MAX: i64 = 100;
@@ -32,7 +34,7 @@ pub async fn orders(pool: &PgPool, whose: Whose, pay_margin_s: i64) -> sqlx::Res
     let now = sqlx::query_scalar!(r#"select db_clock() as "now!""#).fetch_one(pool).await?;
     let rows = sqlx::query!(
         r#"select o.id, o.code, o.event_id, e.name as event_name, v.name as venue, v.city,
-                  e.starts_local, e.starts_at, o.state, o.currency, o.total_minor, o.credit_minor, o.created_at, o.confirmed_at,
+                  e.starts_local, e.starts_at, o.state, o.currency, o.total_minor, o.credit_minor, o.refund_policy, o.created_at, o.confirmed_at,
                   (select w.to_order from order_swap w where w.from_order = o.id and w.done_at is not null
                      and not exists (select from order_line l where l.order_id = o.id and l.state = 'sold' and l.seat_no is not null)
                    order by w.done_at desc limit 1) as exchanged_for,
@@ -92,6 +94,12 @@ pub async fn orders(pool: &PgPool, whose: Whose, pay_margin_s: i64) -> sqlx::Res
                 total_minor: o.total_minor,
                 credit_minor: o.credit_minor,
                 exchanged_for: o.exchanged_for,
+                refund_terms: RefundPolicy::read(o.refund_policy).map(|policy| RefundTerms {
+                    until: policy.until(o.starts_at),
+                    keep_percent: policy.keep_percent,
+                    keep_minor: policy.keep_minor,
+                    keep_fees: policy.keep_fees,
+                }),
                 lines: lines
                     .iter()
                     .filter(|l| l.order_id == o.id)

@@ -12,9 +12,14 @@ use sqlx::PgPool;
 
 use crate::{
     auth,
-    catalog::commands::Report,
-    clock, mail,
-    ticket::{code, key},
+    catalog::{commands::Report, event::EventSpec},
+    clock, config, mail,
+    ticket::{
+        code, key,
+        pdf::{self, fonts::Fonts, text},
+        sheet,
+    },
+    words::Language,
 };
 
 /// Neither good nor bad: somebody has to look elsewhere first. Ends with exit code 3.
@@ -108,4 +113,40 @@ pub async fn terminals(pool: &PgPool) -> anyhow::Result<Report> {
         let _ = writeln!(text, "{}\t{}\t{token}\t{}", t.name, t.role, t.readers.join(" "));
     }
     Ok(Report { text, failed: false })
+}
+
+/// What the tickets of an event could not show with the fonts of this machine, said before one is sold: a line each,
+/// with what stands there instead.
+pub async fn undrawable(pool: &PgPool, settings: &config::Ticket, spec: &Path) -> anyhow::Result<String> {
+    let Ok(spec) = EventSpec::read(&std::fs::read_to_string(spec)?) else { return Ok(String::new()) };
+    let places = sqlx::query_scalar!(
+        r#"select distinct t as "text!" from event e join plan_revision r on r.id = e.plan_revision_id
+           join plan p on p.id = r.plan_id join venue v on v.id = p.venue_id
+           join plan_seat s on s.plan_revision_id = r.id
+           cross join lateral unnest(array[v.name, v.city, s.section, s.row_label, s.seat_label]) as t
+           where e.slug = $1"#,
+        spec.slug
+    )
+    .fetch_all(pool)
+    .await?;
+    let fonts = Fonts::new(&settings.font_dirs);
+    let mut said = String::new();
+    for name in [spec.name].into_iter().chain(places) {
+        let (drawn, missing) = text::named(&fonts, Language::En, &text::clean(&name), false);
+        if !missing.is_empty() {
+            let _ = writeln!(said, "warning: no font here has all of {name:?}: tickets will read {drawn}");
+        }
+    }
+    Ok(said)
+}
+
+/// What a ticket of the event looks like.
+pub async fn preview(pool: &PgPool, settings: &config::Ticket, event: &str, language: &str) -> anyhow::Result<Vec<u8>> {
+    let language = Language::read(language).with_context(|| format!("{language} is not en, ja or ko"))?;
+    let id = sqlx::query_scalar!("select id from event where slug = $1", event)
+        .fetch_optional(pool)
+        .await?
+        .with_context(|| format!("there is no event {event:?}"))?;
+    let sheet = sheet::sample(&mut *pool.acquire().await?, id, language).await?.context("the event has no seat")?;
+    Ok(pdf::print(&Fonts::new(&settings.font_dirs), &sheet)?.pdf)
 }

@@ -42,6 +42,7 @@ const EXCEPTIONS: &[(&str, RangeInclusive<i64>, &str)] = &[
     ("auth.session_cache_max", 0..=10_000_000, "0: every request asks the database"),
     ("payment.pay_margin_s", 0..=3600, "0: a payment may start in the hold's last second"),
     ("payment.worker_tick_ms", 10..=60_000, "each tick is a statement"),
+    ("retention.people_days", 0..=36_500, "0: nobody is forgotten by themselves"),
     ("mail.lease_s", 2..=86_400, "half of it is the longest that sending may take"),
     ("payment.webhook_body_max_bytes", 1024..=64 << 20, "below that no event fits in"),
 ];

@@ -54,6 +54,7 @@ fn api() -> OpenApiRouter<Hub> {
         .routes(routes!(orders::list))
         .routes(routes!(orders::one))
         .routes(routes!(orders::claim))
+        .routes(routes!(orders::cancellation, orders::cancel_seats))
         .routes(routes!(tickets::mine))
         .routes(routes!(tickets::keys))
         .routes(routes!(payments::pay))
@@ -88,6 +89,7 @@ fn api() -> OpenApiRouter<Hub> {
         .routes(routes!(staff_orders::note))
         .routes(routes!(staff_orders::exchange))
         .routes(routes!(staff_orders::stop_reader))
+        .routes(routes!(staff_orders::ticket_preview))
 }
 
 /// The live map, which a node may carry without the rest.

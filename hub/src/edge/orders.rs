@@ -2,14 +2,20 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use axum::{Json, extract::State};
+use axum::{
+    Json,
+    extract::{Query, State, rejection::QueryRejection},
+};
 use chrono::{DateTime, Utc};
-use fullhouse_protocol::orders::{CheckoutRequest, Order, OrderAnswer, OrdersAnswer, TicketChoice};
+use fullhouse_protocol::orders::{
+    CancellationOffer, CancellationRequest, CheckoutRequest, Order, OrderAnswer, OrdersAnswer, TicketChoice,
+};
+use serde::Deserialize;
 use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::{
-    extract::{Body, Buyer, PathId},
+    extract::{Body, Buyer, IdempotencyKey, PathId},
     payments,
     problem::{Code, Problem},
 };
@@ -19,8 +25,15 @@ use crate::{
         view::{Whose, orders},
     },
     config::Config,
-    seat_map::SeatNo,
+    payment::{
+        Payments,
+        give_up::{self, GiveUpError},
+    },
+    seat_map::{SeatNo, SeatSet},
 };
+
+/// Seats of one order.
+const SEATS_MAX: usize = 50;
 
 /// Prices a hold. Repeated with other ticket types, it prices it again.
 #[utoipa::path(post, path = "/api/holds/{id}/checkout", tag = "orders", request_body = CheckoutRequest,
@@ -78,6 +91,67 @@ pub async fn claim(
 ) -> Result<Json<OrderAnswer>, Problem> {
     checkout::claim(pool.clone(), order_id, buyer.buyer_id).await?;
     answer(&pool, &config, Whose::BuyersOne { buyer_id: buyer.buyer_id, order_id }).await.map(Json)
+}
+
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct SeatsQuery {
+    /// Numbers of seats, with commas between them.
+    seats: String,
+}
+
+/// What comes back of seats of mine, if I give them back now. Nothing is changed.
+#[utoipa::path(get, path = "/api/orders/{id}/cancellation", tag = "orders", params(("id" = Uuid, Path), SeatsQuery),
+    responses((status = 200, body = CancellationOffer), (status = "4XX", description = "`bad_request`, `order_not_paid`, `attempt_live`, `refund_not_allowed`, `refund_too_late`, `seat_unknown`, `seats_empty`, `seats_too_many`, `seats_repeated`, `seats_too_few`, `companion_needs_accessible`")))]
+pub async fn cancellation(
+    State(pool): State<PgPool>,
+    buyer: Buyer,
+    PathId(order_id): PathId<Uuid>,
+    query: Result<Query<SeatsQuery>, QueryRejection>,
+) -> Result<Json<CancellationOffer>, Problem> {
+    let unreadable = || Problem::new(Code::BadRequest).detail("seats is a list of numbers, such as 4,5.");
+    let Query(query) = query.map_err(|_| unreadable())?;
+    let seats: Result<Vec<SeatNo>, _> = query.seats.split(',').map(str::parse).collect();
+    let seats = SeatSet::new(seats.map_err(|_| unreadable())?, SEATS_MAX)?;
+    Ok(Json(give_up::offer(&pool, order_id, buyer.buyer_id, seats.as_slice()).await?))
+}
+
+/// Gives seats of mine back, for what I was told comes back. The same key again finds what it gave back.
+#[utoipa::path(post, path = "/api/orders/{id}/cancellation", tag = "orders", request_body = CancellationRequest,
+    params(("id" = Uuid, Path), ("Idempotency-Key" = String, Header)),
+    responses((status = 200, body = OrderAnswer), (status = "4XX", description = "`order_not_paid`, `attempt_live`, `refund_not_allowed`, `refund_too_late`, `amount_mismatch`, `seat_unknown`, `seats_empty`, `seats_too_many`, `seats_repeated`, `seats_too_few`, `companion_needs_accessible`, `idempotency_mismatch`")))]
+pub async fn cancel_seats(
+    State(pool): State<PgPool>,
+    State(config): State<Arc<Config>>,
+    State(payments): State<Payments>,
+    buyer: Buyer,
+    PathId(order_id): PathId<Uuid>,
+    IdempotencyKey(key): IdempotencyKey,
+    Body(body): Body<CancellationRequest>,
+) -> Result<Json<OrderAnswer>, Problem> {
+    let seats = SeatSet::new(body.seats, SEATS_MAX)?.as_slice().to_vec();
+    let agreed = give_up::Agreed { order_id, buyer_id: buyer.buyer_id, key, seats, back_minor: body.back_minor };
+    give_up::give_up(&pool, agreed).await?;
+    payments.wake();
+    answer(&pool, &config, Whose::BuyersOne { buyer_id: buyer.buyer_id, order_id }).await.map(Json)
+}
+
+impl From<GiveUpError> for Problem {
+    fn from(error: GiveUpError) -> Self {
+        match error {
+            GiveUpError::OrderUnknown => Code::OrderUnknown.into(),
+            GiveUpError::NotAllowed => Code::RefundNotAllowed.into(),
+            GiveUpError::TooLate(until) => Problem::new(Code::RefundTooLate).with("until", until.to_rfc3339()),
+            GiveUpError::PartyTooSmall { minimum } => Problem::new(Code::SeatsTooFew).with("minimum", minimum),
+            GiveUpError::CompanionAlone(seats) => Problem::new(Code::CompanionNeedsAccessible).with("seats", seats),
+            GiveUpError::OtherAmount { back_minor } => {
+                Problem::new(Code::AmountMismatch).detail("Another amount comes back.").with("back_minor", back_minor)
+            }
+            GiveUpError::Refund(error) => error.into(),
+            GiveUpError::Database(error) => error.into(),
+        }
+    }
 }
 
 pub(super) async fn answer(pool: &PgPool, config: &Config, whose: Whose) -> Result<OrderAnswer, Problem> {

@@ -86,6 +86,8 @@ codes! {
     TicketsNotReady "tickets_not_ready" CONFLICT "The order has no valid tickets";
     OrderNotPaid "order_not_paid" CONFLICT "The order has no money to give back";
     RefundTooMuch "refund_too_much" CONFLICT "There is not so much left to give back";
+    RefundNotAllowed "refund_not_allowed" CONFLICT "This order was bought without a right to give it back";
+    RefundTooLate "refund_too_late" CONFLICT "It is too late to give this order back";
     RefundNotFailed "refund_not_failed" CONFLICT "This refund needs nobody";
     GateOpensByItself "gate_opens_by_itself" CONFLICT "It opens by itself when it is over";
     SignatureInvalid "signature_invalid" BAD_REQUEST "The signature does not match";

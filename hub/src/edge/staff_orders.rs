@@ -5,7 +5,8 @@ use std::sync::Arc;
 use axum::{
     Json,
     extract::{Query, State},
-    http::StatusCode,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
 };
 use chrono::TimeDelta;
 use fullhouse_protocol::{
@@ -32,6 +33,8 @@ use crate::{
         refund, swap,
     },
     seat_map::SeatSet,
+    ticket::{press::Press, sheet},
+    words::Language,
 };
 
 /// Nobody types more than this.
@@ -171,6 +174,35 @@ async fn exchanged(
     let order = orders::answer(pool, config, Whose::One(order_id)).await?.order;
     let change_minor = received_minor.unwrap_or(0) - difference_minor.max(0);
     Ok(Json(ExchangeAnswer { order, difference_minor, change_minor: change_minor.max(0) }))
+}
+
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct PreviewQuery {
+    /// `en` (if left out), `ja` or `ko`.
+    language: Option<String>,
+}
+
+/// A ticket of an event that nobody has bought: what its tickets look like. Its code opens no door.
+#[utoipa::path(get, path = "/api/staff/events/{id}/ticket-preview.pdf", tag = "staff", params(("id" = i64, Path), PreviewQuery),
+    responses((status = 200, description = "One page", content_type = "application/pdf"), (status = "4XX", description = "`forbidden`, `bad_request`, `event_unknown`")))]
+pub async fn ticket_preview(
+    State(pool): State<PgPool>,
+    State(press): State<Press>,
+    _: Staff,
+    PathId(event_id): PathId<i64>,
+    query: Result<Query<PreviewQuery>, axum::extract::rejection::QueryRejection>,
+) -> Result<Response, Problem> {
+    let unreadable = || Problem::new(Code::BadRequest).detail("language is en, ja or ko.");
+    let Query(query) = query.map_err(|_| unreadable())?;
+    let language = match query.language {
+        None => Language::default(),
+        Some(code) => Language::read(&code).ok_or_else(unreadable)?,
+    };
+    let sheet = sheet::sample(&mut *pool.acquire().await?, event_id, language).await?.ok_or(Code::EventUnknown)?;
+    let printed = press.print(sheet).await?;
+    Ok(([(header::CONTENT_TYPE, "application/pdf"), (header::CACHE_CONTROL, "no-store")], printed.pdf).into_response())
 }
 
 /// The clerk stops the reader at which an exchange is paid up. If the card was faster, it is paid.

@@ -31,7 +31,7 @@ use crate::{
     },
 };
 
-/// Characters of a ticket that no font of the hub has, by number; they are boxes on the page.
+/// Characters of a ticket that no font of the hub has, by number; they stand by their numbers on the page.
 const MISSING: &str = "fullhouse-missing-glyphs";
 /// Tickets that one call may name.
 const TICKETS_MAX: usize = 100;

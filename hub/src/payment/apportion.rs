@@ -9,6 +9,8 @@
 //! - No line gives back more than it was; all parts together never more than the order.
 //! - When the last seat has gone, nothing is left: no remainder stays with us, none is given twice.
 
+use crate::catalog::event::RefundPolicy;
+
 /// A line as it stands now. Lines of seats that were exchanged for others are not among them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
@@ -36,6 +38,8 @@ pub enum What {
     Seats(Vec<i32>),
     /// An amount alone: the seats stay.
     Amount(i64),
+    /// These seats, less what a policy keeps of each; what was kept of seats that went before stays kept.
+    Within(Vec<i32>, RefundPolicy),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -70,6 +74,7 @@ pub fn apportion(lines: &[Line], what: &What, step: i64) -> Result<Parts, Apport
             Ok(Parts { lines: rest(lines), seats })
         }
         What::Seats(seats) => by_seats(lines, seats, step),
+        What::Within(seats, policy) => within(lines, seats, *policy, step),
         What::Amount(amount) => Ok(Parts { lines: by_amount(lines, *amount, step)?, seats: Vec::new() }),
     }
 }
@@ -98,6 +103,35 @@ fn by_seats(lines: &[Line], seats: &[i32], step: i64) -> Result<Parts, Apportion
                 let shares = places.iter().enumerate().filter(|(_, l)| going(l));
                 let share: i64 = shares.map(|(at, _)| share(line.amount_minor, at, places.len(), step)).sum();
                 share.min(line.left())
+            }
+        };
+        if part > 0 {
+            parts.push((line.id, part));
+        }
+    }
+    Ok(Parts { lines: parts, seats: seats.to_vec() })
+}
+
+fn within(lines: &[Line], seats: &[i32], policy: RefundPolicy, step: i64) -> Result<Parts, ApportionError> {
+    let places: Vec<&Line> = lines.iter().filter(|l| l.seat_no.is_some()).collect();
+    let going = |line: &Line| !line.gone && line.seat_no.is_some_and(|s| seats.contains(&s));
+    let missing: Vec<i32> =
+        seats.iter().copied().filter(|s| !places.iter().any(|l| going(l) && l.seat_no == Some(*s))).collect();
+    if !missing.is_empty() || seats.is_empty() {
+        return Err(ApportionError::SeatsNotSold(missing));
+    }
+    let last = places.iter().all(|l| l.gone || going(l));
+    let mut parts = Vec::new();
+    for line in lines {
+        let part = match line.seat_no {
+            Some(_) if going(line) => (line.left() - policy.keeps(line.amount_minor, step)).max(0),
+            Some(_) => 0,
+            None if policy.keep_fees => 0,
+            // Every share of a fee went with its seat: the last ones take what the steps left over.
+            None if last => line.left(),
+            None => {
+                let shares = places.iter().enumerate().filter(|(_, l)| going(l));
+                shares.map(|(at, _)| share(line.amount_minor, at, places.len(), step)).sum::<i64>().min(line.left())
             }
         };
         if part > 0 {

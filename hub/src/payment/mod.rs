@@ -19,6 +19,7 @@ pub mod gate; // no new payments begin while it is closed
 pub mod apportion; // what of each line goes back, so that parts add up
 mod seats_back; // sold seats, on sale again, in the house's hand, or dead
 pub mod refund; // staff give money back
+pub mod give_up; // buyers give back by themselves what they may
 pub mod owed; // refunds that failed, seen to after all
 pub mod exchange; // a seat for another
 pub mod swap; // the same, in an order of its own: another event, or paid up by card

@@ -8,9 +8,12 @@
 pub mod fonts; // Noto Sans, and what it lacks
 pub mod text; // directions, fallback, shapes
 
+use std::sync::Arc;
+
 use krilla::{
     Document,
-    geom::{PathBuilder, Rect},
+    geom::{PathBuilder, Rect, Size, Transform},
+    image::Image,
     metadata::Metadata,
     num::NormalizedF32,
     page::PageSettings,
@@ -34,6 +37,9 @@ const INNER: f32 = WIDTH - 2.0 * MARGIN;
 /// The square with its quiet zone: 74 mm.
 const SQUARE: f32 = 210.0;
 const SQUARE_TOP: f32 = 302.0;
+/// The most that a logo takes of the upper corner.
+const LOGO_WIDTH: f32 = 110.0;
+const LOGO_HEIGHT: f32 = 34.0;
 /// Modules that are left white around it.
 const QUIET: i32 = 4;
 
@@ -48,7 +54,7 @@ const WHITE: Color = Color(255, 255, 255);
 #[derive(Debug)]
 pub struct Printed {
     pub pdf: Vec<u8>,
-    /// What no font of this machine has, and stands there as a box.
+    /// What no font of this machine has, and stands there by its number.
     pub missing: Vec<String>,
 }
 
@@ -103,7 +109,8 @@ impl Pen<'_, '_> {
             (say("ticket.title"), say("ticket.section"), say("ticket.row"), say("ticket.seat"));
         let (kind, price, holder, order) =
             (say("ticket.type"), say("ticket.price"), say("ticket.holder"), say("ticket.order"));
-        let terms = say("ticket.terms");
+        let terms = sheet.look.terms(self.language).unwrap_or(say("ticket.terms"));
+        let accent = sheet.look.accent().map_or(BRASS, |[red, green, blue]| Color(red, green, blue));
         let numbers = ((at + 1).to_string(), sheet.tickets.len().to_string());
         let count = self.language.fill("ticket.count", &[("n", &numbers.0), ("all", &numbers.1)]);
         let money = if sheet.comp && ticket.amount_minor > 0 {
@@ -112,15 +119,19 @@ impl Pen<'_, '_> {
             currency::amount(&sheet.currency, ticket.amount_minor)
         };
 
-        self.bar();
+        self.bar(accent);
+        if let Some(logo) = &sheet.logo {
+            self.logo(logo)?;
+        }
         let mut y = MARGIN + 14.0;
-        self.say_at(&format!("{title}  {count}"), small(BRASS), MARGIN, y, INNER);
+        self.say_at(&format!("{title}  {count}"), small(accent), MARGIN, y, INNER - LOGO_WIDTH);
         y = self.block(&sheet.event_name, strong(25.0), y + 30.0, 2);
         let place = [sheet.venue.as_str(), sheet.city.as_str()].into_iter().filter(|p| !p.is_empty());
         y = self.block(&place.collect::<Vec<_>>().join(", "), plain(11.5), y + 1.0, 1);
         y = self.block(&self.language.when(sheet.starts), strong(13.0), y + 5.0, 1);
         let doors = sheet
             .doors
+            .filter(|_| !sheet.look.hides("doors"))
             .map(|doors| self.language.fill("ticket.doors", &[("time", &doors.format("%H:%M").to_string())]));
         let beside: Vec<String> = doors.into_iter().chain([sheet.zone.clone()]).collect();
         self.block(&beside.join(" · "), Style { color: FAINT, ..plain(9.5) }, y, 1);
@@ -140,8 +151,9 @@ impl Pen<'_, '_> {
             (price, &*money, 0.57, 0.2),
             (order, &*sheet.order_code, 0.79, 0.21),
         ];
-        for (label, value, from, share) in details {
-            if !value.trim().is_empty() {
+        let hidden = ["holder", "type", "price", ""].map(|line| sheet.look.hides(line));
+        for ((label, value, from, share), hidden) in details.into_iter().zip(hidden) {
+            if !value.trim().is_empty() && !hidden {
                 self.labelled(label, value, plain(10.5), MARGIN + from * INNER, 258.0, share * INNER, 14.0);
             }
         }
@@ -152,6 +164,9 @@ impl Pen<'_, '_> {
             let line = self.shape(part, Style { color: FAINT, ..plain(6.0) });
             line.draw(self.surface, (WIDTH - line.width) / 2.0, y);
             y += 8.0;
+        }
+        if let Some(note) = sheet.look.note(self.language) {
+            y = self.block(note, plain(8.5), y + 6.0, 2) - 6.0;
         }
         self.block(terms, Style { color: FAINT, ..plain(7.2) }, y + 8.0, 3);
         Ok(())
@@ -193,8 +208,21 @@ impl Pen<'_, '_> {
         }
     }
 
-    fn bar(&mut self) {
-        self.fill(&[(0.0, 0.0, WIDTH, 9.0)], BRASS);
+    fn bar(&mut self, accent: Color) {
+        self.fill(&[(0.0, 0.0, WIDTH, 9.0)], accent);
+    }
+
+    /// In the upper corner, as large as it gets there.
+    fn logo(&mut self, png: &Arc<Vec<u8>>) -> Result<(), PdfError> {
+        let bytes: Arc<dyn AsRef<[u8]> + Send + Sync> = png.clone();
+        let image = Image::from_png(bytes.into(), true).map_err(PdfError::Document)?;
+        let (width, height) = image.size();
+        let scale = (LOGO_WIDTH / width as f32).min(LOGO_HEIGHT / height as f32);
+        let Some(size) = Size::from_wh(width as f32 * scale, height as f32 * scale) else { return Ok(()) };
+        self.surface.push_transform(&Transform::from_translate(WIDTH - MARGIN - size.width(), 20.0));
+        self.surface.draw_image(image, size);
+        self.surface.pop();
+        Ok(())
     }
 
     /// A dashed line across the page.

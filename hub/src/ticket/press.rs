@@ -44,7 +44,7 @@ impl Press {
         }))
     }
 
-    /// Draws a sheet. What can't be shown is drawn as boxes, and reported here before anybody gets it.
+    /// Draws a sheet. What can't be shown stands there by its number, and is reported here before anybody gets it.
     pub async fn print(&self, sheet: Sheet) -> Result<Printed, PressError> {
         let waiting = Waiting::enter(&self.0).ok_or(PressError::Busy)?;
         let slot = self.0.slots.acquire().await.map_err(|_| PressError::Busy)?;
@@ -60,7 +60,7 @@ impl Press {
         if !printed.missing.is_empty() {
             // The characters as numbers: a name is nothing for a log.
             let missing = named(&printed.missing);
-            tracing::warn!(order.code = code, missing, "no font has these characters; the tickets show boxes");
+            tracing::warn!(order.code = code, missing, "no font has these characters; the tickets show their numbers");
         }
         Ok(printed)
     }

@@ -1,10 +1,12 @@
 //! What stands on the tickets of an order, as it is printed, mailed and shown.
 
+use std::sync::Arc;
+
 use chrono::NaiveDateTime;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::words::Language;
+use crate::{catalog::event::TicketLook, words::Language};
 
 /// The valid tickets of an order, and what they have in common.
 #[derive(Debug, Clone)]
@@ -23,6 +25,9 @@ pub struct Sheet {
     pub language: Language,
     /// Nothing was paid for it.
     pub comp: bool,
+    pub look: TicketLook,
+    /// A PNG.
+    pub logo: Option<Arc<Vec<u8>>>,
     pub tickets: Vec<SheetTicket>,
 }
 
@@ -43,7 +48,7 @@ pub struct SheetTicket {
 /// Reads an order's sheet; None: there is no such order. Tickets that are not valid (yet, or any more) are not on it.
 pub async fn sheet(db: &mut PgConnection, order_id: Uuid) -> sqlx::Result<Option<Sheet>> {
     let head = sqlx::query!(
-        r#"select o.code, o.currency, e.name as event_name, e.starts_local, e.doors_local, e.time_zone,
+        r#"select o.code, o.currency, e.name as event_name, e.starts_local, e.doors_local, e.time_zone, e.ticket_template, e.ticket_logo,
                   v.name as venue, v.city, a.name as "holder?", a.language as "language?",
                   exists(select from tender t where t.order_id = o.id and t.kind = 'comp') as "comp!"
            from "order" o join event e on e.id = o.event_id
@@ -79,6 +84,52 @@ pub async fn sheet(db: &mut PgConnection, order_id: Uuid) -> sqlx::Result<Option
         holder: head.holder,
         language: head.language.as_deref().and_then(Language::read).unwrap_or_default(),
         comp: head.comp,
+        look: TicketLook::read(head.ticket_template),
+        logo: head.ticket_logo.map(Arc::new),
         tickets,
+    }))
+}
+
+/// A ticket of an event that nobody has bought, to see what its tickets look like: its first seat, a name in several
+/// scripts, and a code that opens no door. None: there is no such event.
+pub async fn sample(db: &mut PgConnection, event_id: i64, language: Language) -> sqlx::Result<Option<Sheet>> {
+    let found = sqlx::query!(
+        r#"select e.name, e.starts_local, e.doors_local, e.time_zone, e.currency, e.ticket_template, e.ticket_logo,
+                  v.name as venue, v.city, s.seat_no, s.section, s.row_label, s.seat_label,
+                  p.ticket_type as "ticket_type?", p.amount_minor as "amount_minor?"
+           from event e join plan_revision r on r.id = e.plan_revision_id join plan l on l.id = r.plan_id
+           join venue v on v.id = l.venue_id
+           join plan_seat s on s.plan_revision_id = e.plan_revision_id and not s.retired
+           join event_seat es on es.event_id = e.id and es.seat_no = s.seat_no
+           left join price p on p.event_id = e.id and p.level = es.level
+           where e.id = $1 order by s.seat_no, p.position limit 1"#,
+        event_id
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(found.map(|e| Sheet {
+        order_code: "PREVIEW0".to_owned(),
+        event_name: e.name,
+        venue: e.venue,
+        city: e.city,
+        starts: e.starts_local,
+        doors: e.doors_local,
+        zone: e.time_zone,
+        currency: e.currency,
+        holder: Some("Łukasz 東京 홍길동 محمد".to_owned()),
+        language,
+        comp: false,
+        look: TicketLook::read(e.ticket_template),
+        logo: e.ticket_logo.map(Arc::new),
+        tickets: vec![SheetTicket {
+            id: Uuid::nil(),
+            seat_no: e.seat_no,
+            section: e.section,
+            row: e.row_label,
+            number: e.seat_label,
+            ticket_type: e.ticket_type.unwrap_or_default(),
+            amount_minor: e.amount_minor.unwrap_or_default(),
+            code: "PREVIEW: THIS IS NO TICKET".to_owned(),
+        }],
     }))
 }

@@ -8,6 +8,9 @@ use fullhouse_tests::{
     database::Database,
     fan::Fan,
     hub::Hub,
+    paper::Paper,
+    run::run,
+    stage::Stage,
 };
 use tokio::process::Command;
 
@@ -80,6 +83,64 @@ async fn terminals_and_operators_are_made_here() {
     let hub = Hub::start(database.config().await).await;
     Fan::sign_in(&hub.url(), "boss@example.org", "a long password").await;
     hub.stop().await;
+    database.finish().await;
+}
+
+#[tokio::test]
+async fn readers_are_placed_at_a_terminal_and_listed() {
+    let database = Database::new().await;
+    let add = ["terminal", "add", "Till 1", "--role", "counter", "--reader", "tmr_1"];
+    assert_eq!(told(&fullhouse(&database, &add, &[]).await).0, 0);
+    fullhouse(&database, &["terminal", "add", "Kiosk", "--role", "kiosk"], &[]).await;
+    assert_eq!(told(&fullhouse(&database, &["terminal", "reader", "Kiosk", "tmr_2"], &[]).await).0, 0);
+    assert_eq!(told(&fullhouse(&database, &["terminal", "reader", "Till 1", "tmr_2"], &[]).await).0, 0, "it moved");
+    for (name, reader) in [("Nowhere", "tmr_3"), ("Kiosk", "tmr/3")] {
+        assert_eq!(
+            told(&fullhouse(&database, &["terminal", "reader", name, reader], &[]).await).0,
+            1,
+            "{name} {reader}"
+        );
+    }
+    let list = fullhouse(&database, &["terminal", "list"], &[]).await;
+    let list = String::from_utf8(list.stdout).unwrap();
+    assert_eq!(list.trim_end(), "Kiosk\tkiosk\tvalid\t\nTill 1\tcounter\tvalid\ttmr_1 tmr_2");
+    database.finish().await;
+}
+
+#[tokio::test]
+async fn how_tickets_look_is_checked_whole_and_can_be_seen_before_one_is_sold() {
+    let database = Database::new().await;
+    Stage::default().open(&database).await;
+    let shown = fullhouse(&database, &["event", "show", "an-evening"], &[]).await;
+    let mut spec: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+    let folder = run().await.directory("look");
+    let save = async |spec: &serde_json::Value| {
+        let file = folder.join("event.json");
+        std::fs::write(&file, spec.to_string()).unwrap();
+        let done = fullhouse(&database, &["event", "edit", file.to_str().unwrap()], &[]).await;
+        (done.status.code(), String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned())
+    };
+    spec["ticket"] = serde_json::json!({ "accent": "red", "hide": ["code"], "note": { "de": "Hallo" } });
+    let (code, said) = save(&spec).await;
+    assert_eq!(code, Some(1));
+    for place in ["ticket.accent:", "ticket.hide[0]:", "ticket.note.de:", "ticket.note.en:"] {
+        assert!(said.contains(place), "{place} is not in {said}");
+    }
+    spec["ticket"] = serde_json::json!({ "accent": "#5b2a86", "note": { "en": "Come by tram" } });
+    spec["ticket_logo"] = "logo.png".into();
+    std::fs::write(folder.join("logo.png"), b"<svg xmlns='http://www.w3.org/2000/svg'/>").unwrap();
+    let (code, said) = save(&spec).await;
+    assert!(code == Some(1) && said.contains("ticket_logo: it is not a whole PNG"), "{said}");
+    // What no font has is said when it is written down, and what will stand there.
+    spec.as_object_mut().unwrap().remove("ticket_logo");
+    spec["name"] = "A \u{f0000} night".into();
+    let (code, said) = save(&spec).await;
+    assert!(code == Some(0) && said.contains("tickets will read A [U+F0000] night"), "{said}");
+    let preview = fullhouse(&database, &["ticket", "preview", "an-evening", "--language", "ja"], &[]).await;
+    assert!(preview.stdout.starts_with(b"%PDF-"), "{:?}", told(&preview));
+    let text = Paper::new(&preview.stdout).await.text().await;
+    assert!(text.contains("Come by tram") && text.contains("[U+F0000]"), "{text}");
+    assert_eq!(told(&fullhouse(&database, &["ticket", "preview", "no-such-event"], &[]).await).0, 1);
     database.finish().await;
 }
 

@@ -24,6 +24,7 @@ mod peers; // clients and servers that we did not write
 mod money_races; // more of them: refunds, orphans, the provider's bad days, clocks
 mod money_input; // amounts that are none, orders that are another's
 mod refunds; // money that goes back, and what becomes of the seats
+mod giving_back; // what buyers give back by themselves
 mod reconcile; // the provider's books beside ours, and the gate
 mod reconcile_lists; // what the lists of money may hide or get wrong, knob by knob
 mod exchange; // what staff do with an order besides

@@ -1,6 +1,6 @@
 //! Tickets: on paper in any script, checked by a door alone, reissued, printed once, forgotten in the end.
 
-use fullhouse::retention::{self, ShredError};
+use fullhouse::retention::{self, Round, ShredError};
 use fullhouse_tests::{
     binary::path,
     clock::Clock,
@@ -99,15 +99,16 @@ async fn a_page_a_ticket_with_names_of_any_script_and_a_square_that_scans() {
 }
 
 #[tokio::test]
-async fn a_letter_that_nobody_has_is_a_box_and_is_told() {
+async fn a_letter_that_nobody_has_is_named_and_is_told() {
     let scene = Scene::open().await;
     let fan = scene.fan().await;
     scene.rename(&fan, "A\u{f0000}B").await;
     let order = scene.take(&fan, &[1]).await;
     let answer = pdf(&fan, &order).await;
     assert_eq!(answer.headers()["fullhouse-missing-glyphs"], "U+F0000");
-    // (That it is drawn as a box as wide as a letter is shown where text is shaped.)
-    assert_eq!(Paper::new(&answer.bytes().await.unwrap()).await.codes().await, codes(&order));
+    let paper = Paper::new(&answer.bytes().await.unwrap()).await;
+    assert!(paper.text().await.contains("A[U+F0000]B"), "its number stands in its place");
+    assert_eq!(paper.codes().await, codes(&order));
     scene.close().await;
 }
 
@@ -349,6 +350,107 @@ async fn tickets_speak_the_language_that_their_owner_chose() {
 }
 
 /// X6: the books stay, the person does not.
+#[tokio::test]
+async fn tickets_look_as_their_event_says_and_can_be_seen_before() {
+    let scene = Scene::open().await;
+    let (fan, till, pool) = (scene.fan().await, scene.till().await, scene.database.pool());
+    let order = scene.take(&fan, &[1]).await;
+    let plain = Paper::new(&pdf(&fan, &order).await.bytes().await.unwrap()).await.text().await;
+    assert!(plain.contains("Holder") && plain.contains("One entry"), "{plain}");
+    let look = serde_json::json!({ "accent": "#5b2a86", "hide": ["holder"],
+        "note": { "en": "Come by tram" }, "terms": { "en": "House rules hold" } });
+    let mut logo = Vec::new();
+    let mut encoder = png::Encoder::new(&mut logo, 64, 32);
+    encoder.set_color(png::ColorType::Grayscale);
+    encoder.write_header().unwrap().write_image_data(&[90; 64 * 32]).unwrap();
+    sqlx::query("update event set ticket_template = $1, ticket_logo = $2")
+        .bind(look)
+        .bind(logo)
+        .execute(pool)
+        .await
+        .unwrap();
+    let paper = Paper::new(&pdf(&fan, &order).await.bytes().await.unwrap()).await;
+    let text = paper.text().await;
+    assert!(text.contains("Come by tram") && text.contains("House rules hold"), "{text}");
+    assert!(!text.contains("Holder") && !text.contains("One entry"), "{text}");
+    assert_eq!(paper.codes().await, codes(&order), "it scans all the same");
+
+    // Before anything is sold: by staff, as a ticket that is none.
+    let path = format!("/api/staff/events/{}/ticket-preview.pdf", scene.event);
+    assert_eq!(fan.get(&path).await.code(), "forbidden");
+    assert_eq!(till.get(&format!("{path}?language=fr")).await.code(), "bad_request");
+    assert_eq!(till.get("/api/staff/events/99999/ticket-preview.pdf").await.code(), "event_unknown");
+    let mut db = pool.acquire().await.unwrap();
+    let sample =
+        fullhouse::ticket::sheet::sample(&mut db, scene.event, fullhouse::words::Language::Ja).await.unwrap().unwrap();
+    drop(db);
+    let fonts = fullhouse::ticket::pdf::fonts::Fonts::new(&["/usr/share/fonts".to_owned()]);
+    let shown = fullhouse::ticket::pdf::print(&fonts, &sample).unwrap();
+    let shown = Paper::new(&shown.pdf).await;
+    assert_eq!(shown.codes().await, ["PREVIEW: THIS IS NO TICKET"]);
+    assert!(
+        shown.text().await.contains("Come by tram"),
+        "who reads Japanese gets the English note, where there is no other"
+    );
+    scene.close().await;
+}
+
+#[tokio::test]
+async fn people_are_forgotten_some_time_after_their_last_event_and_only_once() {
+    let scene = Scene::open().await;
+    let pool = scene.database.pool();
+    let (fan, regular, owed) = (scene.fan().await, scene.fan().await, scene.fan().await);
+    let order = scene.take(&fan, &[1]).await;
+    scene.take(&regular, &[2]).await;
+    let unpaid = scene.take(&owed, &[3]).await;
+    sqlx::query("insert into order_note (order_id, verb, text, actor, created_at) values ($1::uuid, 'note', 'Ana called', 'Window 1', db_clock())")
+        .bind(order["id"].as_str())
+        .execute(pool)
+        .await
+        .unwrap();
+    let nothing = Round::default();
+    assert_eq!(retention::forget_old(pool, 365).await.unwrap(), nothing, "the event is yet to come");
+    scene.clock.advance(chrono::TimeDelta::days(404)).await;
+    assert_eq!(retention::forget_old(pool, 365).await.unwrap(), nothing, "a year after its end, not before");
+    scene.clock.advance(chrono::TimeDelta::days(3)).await;
+    // One was here the other day, and money of another is in doubt.
+    sqlx::query(
+        "insert into session (token_hash, account_id, created_at, expires_at)
+                 select sha256('x'), id, db_clock(), db_clock() + interval '1 day' from account where email = $1",
+    )
+    .bind(&regular.email)
+    .execute(pool)
+    .await
+    .unwrap();
+    sqlx::query("with t as (insert into tender (id, order_id, kind, amount_minor, created_at) values (gen_random_uuid(), $1::uuid, 'card', 5, db_clock()) returning id)
+                 insert into attempt (id, order_id, tender_id, amount_minor, currency, payment_method, state, hold_expires_at, created_at, updated_at)
+                 select gen_random_uuid(), $1::uuid, id, 5, 'EUR', 'x', 'auth_unknown', db_clock(), db_clock(), db_clock() from t")
+        .bind(unpaid["id"].as_str())
+        .execute(pool)
+        .await
+        .unwrap();
+    let before: (i64, i64) =
+        sqlx::query_as("select count(*), sum(total_minor)::bigint from \"order\"").fetch_one(pool).await.unwrap();
+    assert_eq!(retention::forget_old(pool, 365).await.unwrap(), Round { forgotten: 1, kept: 1 });
+    assert_eq!(retention::forget_old(pool, 365).await.unwrap(), Round { forgotten: 0, kept: 1 }, "only once");
+    let known: Vec<String> =
+        sqlx::query_scalar("select email from account where email like '%@example.com' order by email")
+            .fetch_all(pool)
+            .await
+            .unwrap();
+    let mut expected = vec![regular.email.clone(), owed.email.clone()];
+    expected.sort();
+    assert_eq!(known, expected);
+    let after: (i64, i64) =
+        sqlx::query_as("select count(*), sum(total_minor)::bigint from \"order\"").fetch_one(pool).await.unwrap();
+    assert_eq!(after, before, "the books stay");
+    let note: String = sqlx::query_scalar("select text from order_note").fetch_one(pool).await.unwrap();
+    assert_eq!(note, "—");
+    sqlx::query("delete from attempt").execute(pool).await.unwrap();
+    sqlx::query("delete from tender where kind = 'card'").execute(pool).await.unwrap();
+    scene.close().await;
+}
+
 #[tokio::test]
 async fn a_person_is_forgotten_when_nothing_is_open_any_more() {
     let scene = Scene::open().await;

@@ -32,6 +32,8 @@ const TEXTS: Record<string, Key> = {
   too_late_to_pay: 'problem.too_late_to_pay',
   payment_gate_closed: 'problem.payment_gate_closed',
   amount_mismatch: 'problem.amount_mismatch',
+  refund_not_allowed: 'problem.refund_not_allowed',
+  refund_too_late: 'problem.refund_too_late',
 };
 
 /** Which detail of a new account was refused; any other is told in the hub's own words. */

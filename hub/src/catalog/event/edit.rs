@@ -12,8 +12,8 @@ use chrono::NaiveDateTime;
 use sqlx::PgConnection;
 
 use super::{
-    EventError, EventSpec, FeeSpec, LevelSpec, PerformerSpec, PriceSpec, Times, insert_performers, level_faults,
-    party_fault, read_stage, spec, tax, times, write_prices,
+    EventError, EventSpec, FeeSpec, LevelSpec, PerformerSpec, PriceSpec, RefundPolicy, TicketLook, Times,
+    insert_performers, level_faults, party_fault, read_stage, spec, tax, times, write_prices,
 };
 use crate::db;
 
@@ -92,7 +92,7 @@ async fn update(tx: &mut PgConnection, id: i64, spec: &EventSpec, times: &Times)
         "update event set name = $2, description = $3, tags = $4, time_zone = $5, doors_local = $6, doors_at = $7,
                 starts_local = $8, starts_at = $9, on_sale_local = $10, on_sale_at = $11, off_sale_local = $12,
                 off_sale_at = $13, currency = $14, seat_limit = $15, hold_ttl_s = $16, single_seat_rule = $17,
-                consecutive_rule = $18, seats_min = $19
+                consecutive_rule = $18, seats_min = $19, refund_policy = $20, ticket_template = $21
           where id = $1",
         id,
         spec.name,
@@ -113,6 +113,8 @@ async fn update(tx: &mut PgConnection, id: i64, spec: &EventSpec, times: &Times)
         spec.single_seat_rule,
         spec.consecutive_rule,
         spec.seats_min,
+        spec.refund_json(),
+        spec.look_json(),
     )
     .execute(tx)
     .await?;
@@ -184,6 +186,9 @@ pub async fn show(db: &mut PgConnection, slug: &str) -> Result<EventSpec, EventE
         single_seat_rule: e.single_seat_rule,
         consecutive_rule: e.consecutive_rule,
         seats_min: e.seats_min,
+        refund: RefundPolicy::read(e.refund_policy),
+        ticket: e.ticket_template.is_some().then(|| TicketLook::read(e.ticket_template)),
+        ticket_logo: None, // the file is where it was; the picture stays unless another is named
         performers,
         levels,
         fees,

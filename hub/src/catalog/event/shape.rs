@@ -13,6 +13,8 @@ enum Kind {
     Table(&'static [Field]),
     /// A list of objects with these fields.
     List(&'static [Field]),
+    /// Texts by the code of their language.
+    Words,
 }
 
 struct Field {
@@ -39,6 +41,18 @@ const LEVEL: &[Field] = &[
     optional("color", Kind::Text),
     needed("prices", Kind::List(PRICE)),
 ];
+const REFUND: &[Field] = &[
+    needed("until_hours", Kind::Whole),
+    optional("keep_percent", Kind::Whole),
+    optional("keep_minor", Kind::Whole),
+    optional("keep_fees", Kind::Flag),
+];
+const TICKET: &[Field] = &[
+    optional("accent", Kind::Text),
+    optional("hide", Kind::Texts),
+    optional("note", Kind::Words),
+    optional("terms", Kind::Words),
+];
 const EVENT: &[Field] = &[
     needed("slug", Kind::Text),
     needed("name", Kind::Text),
@@ -57,6 +71,9 @@ const EVENT: &[Field] = &[
     optional("single_seat_rule", Kind::Flag),
     optional("consecutive_rule", Kind::Flag),
     optional("seats_min", Kind::Whole),
+    optional("refund", Kind::Table(REFUND)),
+    optional("ticket", Kind::Table(TICKET)),
+    optional("ticket_logo", Kind::Text),
     optional("performers", Kind::List(PERFORMER)),
     needed("levels", Kind::List(LEVEL)),
     optional("fees", Kind::List(FEE)),
@@ -73,7 +90,7 @@ pub(super) fn faults(event: &Value) -> Vec<String> {
 /// The names of all fields.
 #[cfg(test)]
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    [EVENT, PERFORMER, LEVEL, PRICE, FEE, TAX].into_iter().flatten().map(|field| field.name)
+    [EVENT, PERFORMER, LEVEL, PRICE, FEE, TAX, REFUND, TICKET].into_iter().flatten().map(|field| field.name)
 }
 
 fn check_object(value: &Value, fields: &[Field], place: &str, faults: &mut Vec<String>) {
@@ -102,6 +119,9 @@ fn check(value: &Value, kind: &Kind, place: &str, faults: &mut Vec<String>) {
         Kind::Number => (value.is_number(), "a number"),
         Kind::Table(fields) => return check_object(value, fields, place, faults),
         Kind::Texts => (value.as_array().is_some_and(|list| list.iter().all(Value::is_string)), "a list of texts"),
+        Kind::Words => {
+            (value.as_object().is_some_and(|texts| texts.values().all(Value::is_string)), "a text a language")
+        }
         Kind::List(fields) => {
             for (i, item) in value.as_array().into_iter().flatten().enumerate() {
                 check_object(item, fields, &format!("{place}[{i}]"), faults);

@@ -3,7 +3,7 @@
 use chrono::{Days, NaiveDate};
 use serde::{Deserialize, Serialize};
 
-use super::{EventError, shape, tax::TaxSpec};
+use super::{EventError, RefundPolicy, TicketLook, shape, tax::TaxSpec};
 use crate::{catalog::import::is_slug, currency};
 
 /// As it stands in a TOML or JSON file; see `assets/plans/events` for examples.
@@ -44,6 +44,15 @@ pub struct EventSpec {
     /// Seats that a hold has at least.
     #[serde(default = "default_seats_min")]
     pub seats_min: i32,
+    /// What buyers may give back by themselves; nothing, if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refund: Option<RefundPolicy>,
+    /// How its tickets look; as the house's do, if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticket: Option<TicketLook>,
+    /// A PNG beside this file; empty: none any more. Left out, it stays as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticket_logo: Option<String>,
     #[serde(default)]
     pub performers: Vec<PerformerSpec>,
     pub levels: Vec<LevelSpec>,
@@ -109,6 +118,16 @@ fn default_single_seat_rule() -> bool {
 }
 
 impl EventSpec {
+    /// The look, as it is stored.
+    pub(super) fn look_json(&self) -> Option<serde_json::Value> {
+        self.ticket.as_ref().and_then(|look| serde_json::to_value(look).ok())
+    }
+
+    /// The policy, as it is stored.
+    pub(super) fn refund_json(&self) -> Option<serde_json::Value> {
+        self.refund.and_then(|policy| serde_json::to_value(policy).ok())
+    }
+
     /// From TOML, or from JSON if the text begins like it. What is missing, unknown or mistyped is told at once.
     pub fn read(text: &str) -> Result<Self, EventError> {
         let unreadable = |error: String| EventError::Unreadable(error.trim_end().to_owned());
@@ -219,6 +238,13 @@ pub(super) fn plain_faults(spec: &EventSpec) -> Vec<String> {
             check(!earlier, &format!("levels[{i}].prices[{j}].ticket_type: {name:?} is listed twice"));
         }
     }
+    faults.extend(spec.refund.iter().flat_map(RefundPolicy::faults));
+    faults.extend(spec.ticket.iter().flat_map(TicketLook::faults));
+    let mut check = |sound: bool, message: &str| {
+        if !sound {
+            faults.push(message.to_owned());
+        }
+    };
     for (i, fee) in spec.fees.iter().enumerate() {
         check(["seat", "order"].contains(&fee.basis.as_str()), &format!("fees[{i}].basis: seat or order is needed"));
         check(amount(fee.amount_minor), &format!("fees[{i}].amount_minor: from 0 to 99999999"));

@@ -185,7 +185,7 @@ fn find(folders: &[PathBuf]) -> HashMap<String, PathBuf> {
     }
     if !found.contains_key(CJK) {
         tracing::warn!(
-            "no font for Chinese, Japanese and Korean is installed (Debian: fonts-noto-cjk): tickets show boxes"
+            "no font for Chinese, Japanese and Korean is installed (Debian: fonts-noto-cjk): tickets show numbers instead of letters"
         );
     }
     found
