@@ -176,7 +176,7 @@ async fn sources(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<Vec<Source>> {
         left = left.min(credit.left_minor);
         let tender_id = *credited_to.get_or_insert(credit.tender_id);
         // Before its attempts, as everywhere.
-        sqlx::query!(r#"select id from "order" where id = $1 for update"#, credit.from_order)
+        sqlx::query!(r#"select id from "order" where id = $1 for no key update"#, credit.from_order)
             .fetch_one(&mut **tx)
             .await?;
         for source in own_sources(tx, credit.from_order).await? {
