@@ -23,6 +23,7 @@ use crate::{
     payment::{
         Payments,
         attempt::{self, CancelError, OpenError, Pay},
+        due::{self, DueError},
         provider::CARD_PRESENT,
     },
     seat_map::{SeatNo, SeatSet},
@@ -68,6 +69,8 @@ pub enum SaleError {
     Checkout(#[from] CheckoutError),
     #[error(transparent)]
     Confirm(#[from] ConfirmError),
+    #[error(transparent)]
+    Due(#[from] DueError),
     #[error("the cash does not pay {total_minor} {currency}")]
     TooLittleCash { total_minor: i64, currency: String },
     #[error("the hold was sold for another tender")]
@@ -86,11 +89,18 @@ pub struct Sold {
 }
 
 /// Prices a hold and sells it for cash or as a comp. A sale whose answer got lost is found again by
-/// its hold: the same terminal gets the same order for the same tender, and nothing is sold twice.
+/// its hold: the same terminal gets the same order for the same tender, and nothing is sold twice. One that is sold
+/// already, by a card that could not be charged, is paid with the cash.
 pub async fn sell(pool: PgPool, basket: Basket, tendered: Tendered) -> Result<Sold, SaleError> {
     let (hold_id, buyer_id) = (basket.hold_id, basket.buyer_id);
     if let Some(sold) = already_sold(&pool, hold_id, buyer_id, &tendered).await? {
         return Ok(sold);
+    }
+    if let (Some(order_id), Tendered::Cash { received_minor }) =
+        (due::of_hold(&pool, hold_id, buyer_id).await?, &tendered)
+    {
+        let change_minor = due::pay_in_cash(&pool, order_id, *received_minor, &basket.actor).await?;
+        return Ok(Sold { order_id, total_minor: received_minor - change_minor, change_minor });
     }
     match sell_now(pool.clone(), basket, tendered.clone()).await {
         Ok(sold) => Ok(sold),
@@ -200,6 +210,8 @@ pub async fn sell_by_card(
     )
     .fetch_optional(pool)
     .await?;
+    // Or sold already, by a card that could not be charged: then another one pays for it.
+    let begun = if begun.is_some() { begun } else { due::of_hold(pool, hold_id, buyer_id).await? };
     let order_id = match begun {
         Some(order_id) => order_id,
         None => checkout::price(pool.clone(), basket).await?,
@@ -234,6 +246,29 @@ pub async fn collect_at(
     attempt::open(pool, pay, payments.margin()).await?;
     payments.wake();
     Ok(())
+}
+
+/// Has an order that is due paid by a card that is held to a reader. The same key is the same payment.
+pub async fn collect_due(
+    pool: &PgPool,
+    payments: &Payments,
+    order_id: Uuid,
+    reader_id: String,
+    key: String,
+) -> Result<(), CardSaleError> {
+    let order = sqlx::query!(
+        r#"select state, exists(select from client_request where order_id = $1 and key = $2) as "begun!"
+           from "order" where id = $1"#,
+        order_id,
+        key
+    )
+    .fetch_optional(pool)
+    .await?
+    .ok_or(OpenError::OrderUnknown)?;
+    if order.state != "payment_due" && !order.begun {
+        return Err(OpenError::OrderNotOpen(order.state).into()); // an open one is its buyer's to pay
+    }
+    Ok(collect_at(pool, payments, order_id, reader_id, key).await?)
 }
 
 /// The buyer of an order that was made at this terminal.

@@ -197,6 +197,15 @@ invariants! {
                and not exists (select from refund r where r.attempt_id = a.id)))
         limit $1"#;
 
+    /// Nothing has paid for an order while a payment by card was under way: that one would take the money as well.
+    sold_beside_a_payment: r#"
+        select o.event_id as "event_id?", format('order %s is confirmed, its attempt %s is %s', o.id, a.id, a.state) as "what!"
+        from attempt a join "order" o on o.id = a.order_id
+        where ($2::bigint[] is null or o.event_id = any ($2))
+          and o.state = 'confirmed'
+          and a.state in ('new', 'ready', 'confirming', 'action_required', 'auth_unknown', 'authorised')
+        limit $1"#;
+
     /// A hold is frozen only by an attempt that lives.
     frozen_without_attempt: r#"
         select h.event_id as "event_id?", format('hold %s is frozen by attempt %s', h.id, h.attempt_id) as "what!"

@@ -5,7 +5,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{money::GivenBack, orders::Order};
+use crate::{
+    money::{GivenBack, SeatsBecome},
+    orders::Order,
+};
 
 /// An order that was looked up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -96,4 +99,35 @@ pub struct ExchangeAnswer {
     /// What was paid more; below 0: what goes back.
     pub difference_minor: i64,
     pub change_minor: i64,
+}
+
+/// `POST /api/staff/orders/{id}/pay`, with an `Idempotency-Key`: takes the money for an order that is `payment_due`, in
+/// cash or by a card at a reader.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DuePaymentRequest {
+    /// Cash handed over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received_minor: Option<i64>,
+    /// The card reader of this terminal; the customer holds the card to it now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reader: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct DuePaymentAnswer {
+    /// Paid by card, it is `payment_due` until the card is charged: follow it.
+    pub order: Order,
+    /// What goes back over the counter.
+    pub change_minor: i64,
+}
+
+/// `POST /api/staff/orders/{id}/give-up`: nobody will pay for an order that is `payment_due`.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GiveUpRequest {
+    /// What becomes of its seats.
+    pub seats_become: SeatsBecome,
+    /// For the order's log. 1 to 500 characters.
+    pub reason: String,
 }

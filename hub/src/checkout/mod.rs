@@ -5,6 +5,7 @@
 //! - [`confirm`] is the one path that moves a seat to SOLD: web, till, kiosk and worker all go through it.
 //! - A hold is confirmed only if it is alive by the database's clock, asked after the locks are taken.
 //! - An order is confirmed once, and its live tenders sum to its total.
+//! - While a payment of an order lives, nothing else pays for it.
 //!
 //! A hold that was taken before the sale closed or was paused may still be paid until it runs out.
 
@@ -297,6 +298,12 @@ pub enum ConfirmError {
     AmountMismatch,
     #[error("the attempt is {0}")]
     AttemptNotAuthorised(String),
+    /// It may still take the money: it ends first, whatever else is offered.
+    #[error("attempt {0} is under way")]
+    AttemptLive(Uuid),
+    /// By a payment of another order of the same hold.
+    #[error("a payment for these seats is under way")]
+    HoldFrozen,
     #[error(transparent)]
     Database(#[from] sqlx::Error),
 }
@@ -356,13 +363,31 @@ pub async fn confirm(tx: &mut Tx, order_id: Uuid, tendered: Tendered, actor: &st
             return Err(ConfirmError::AttemptNotAuthorised(attempt.state));
         }
     }
-    let hold =
-        sqlx::query!("select seat_nos, state, held_until from hold where id = $1 for no key update", order.hold_id)
-            .fetch_one(&mut **tx)
-            .await?;
+    // An attempt is opened under the same locks: whoever comes second sees the other.
+    let ours = if let Tendered::Card { attempt_id, .. } = &tendered { Some(*attempt_id) } else { None };
+    let live = sqlx::query_scalar!(
+        "select id from attempt where order_id = $1 and id is distinct from $2
+           and state not in ('declined', 'voided', 'captured', 'capture_failed', 'refunded') limit 1",
+        order_id,
+        ours
+    )
+    .fetch_optional(&mut **tx)
+    .await?;
+    let hold = sqlx::query!(
+        "select seat_nos, state, held_until, attempt_id from hold where id = $1 for no key update",
+        order.hold_id
+    )
+    .fetch_one(&mut **tx)
+    .await?;
     let now = clock::now(tx).await?;
     if order.state != "open" {
         return Err(ConfirmError::OrderNotOpen(order.state));
+    }
+    if let Some(live) = live {
+        return Err(ConfirmError::AttemptLive(live));
+    }
+    if hold.attempt_id.is_some() && hold.attempt_id != ours {
+        return Err(ConfirmError::HoldFrozen);
     }
     let pays = match &tendered {
         Tendered::Card { amount_minor, currency, .. } => {

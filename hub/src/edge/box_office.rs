@@ -24,12 +24,12 @@ use crate::{
     checkout::{self, Basket, Channel, ConfirmError, Tendered, view::Whose},
     config::Config,
     hold::{Request, Rules, desk::Desks},
-    payment::Payments,
+    payment::{Payments, due::DueError},
     seat_map::SeatSet,
 };
 
 /// Nobody hands over more than ten times the largest order.
-const CASH_MINOR_MAX: i64 = 999_999_999;
+pub(super) const CASH_MINOR_MAX: i64 = 999_999_999;
 /// Seats that one call may block or unblock.
 const BLOCK_SEATS_MAX: usize = 10_000;
 
@@ -96,7 +96,8 @@ pub async fn quote(
     orders::answer(&pool, &config, Whose::One(order_id)).await.map(Json)
 }
 
-/// Sells a hold for cash or as a comp. Asked again with the same tender, it answers with the same order.
+/// Sells a hold for cash or as a comp. Asked again with the same tender, it answers with the same order. A sale by a
+/// card that could not be charged (`payment_due`) is paid with the cash.
 #[utoipa::path(post, path = "/api/box-office/sales", tag = "box office", request_body = TillSaleRequest,
     responses((status = 200, body = TillSaleAnswer), (status = "4XX", description = "`forbidden`, `bad_request`, `hold_unknown`, `hold_ended`, `hold_frozen`, `order_not_open`, `attempt_live`, `event_cancelled`, `seat_unknown`, `seats_repeated`, `ticket_type_unknown`, `tender_invalid`, `idempotency_mismatch`")))]
 pub async fn sell(
@@ -125,7 +126,7 @@ pub async fn sell(
 const READER_MAX: usize = 64;
 
 /// Has a hold paid by a card at a reader. Answered at once: follow the order. Asked again under the same
-/// key, it answers with the same order.
+/// key, it answers with the same order. After a card that could not be charged (`payment_due`) another one pays.
 #[utoipa::path(post, path = "/api/box-office/card-sales", tag = "box office", request_body = TillCardRequest,
     params(("Idempotency-Key" = String, Header)),
     responses((status = 202, body = OrderAnswer), (status = "4XX", description = "`bad_request`, `reader_not_yours`, `hold_unknown`, `hold_ended`, `hold_frozen`, `order_not_open`, `attempt_live`, `event_cancelled`, `seat_unknown`, `seats_repeated`, `ticket_type_unknown`, `tender_invalid`, `too_late_to_pay`, `payment_gate_closed`, `idempotency_mismatch`")))]
@@ -290,14 +291,31 @@ impl From<SaleError> for Problem {
         match error {
             SaleError::Checkout(error) => error.into(),
             SaleError::Confirm(error) => error.into(),
-            SaleError::TooLittleCash { total_minor, currency } => Problem::new(Code::TenderInvalid)
-                .detail("The cash is less than the total.")
-                .with("total_minor", total_minor)
-                .with("currency", currency),
+            SaleError::Due(error) => error.into(),
+            SaleError::TooLittleCash { total_minor, currency } => too_little_cash(total_minor, currency),
             SaleError::SoldOtherwise => {
                 Problem::new(Code::IdempotencyMismatch).detail("This hold was sold for another tender.")
             }
             SaleError::Database(error) => error.into(),
+        }
+    }
+}
+
+fn too_little_cash(total_minor: i64, currency: String) -> Problem {
+    Problem::new(Code::TenderInvalid)
+        .detail("The cash is less than the total.")
+        .with("total_minor", total_minor)
+        .with("currency", currency)
+}
+
+impl From<DueError> for Problem {
+    fn from(error: DueError) -> Self {
+        match error {
+            DueError::OrderUnknown => Code::OrderUnknown.into(),
+            DueError::NotDue(state) => Problem::new(Code::OrderNotOpen).with("state", state),
+            DueError::AttemptLive(id) => Problem::new(Code::AttemptLive).with("attempt_id", id.to_string()),
+            DueError::TooLittleCash { due_minor, currency } => too_little_cash(due_minor, currency),
+            DueError::Database(error) => error.into(),
         }
     }
 }
@@ -310,6 +328,8 @@ impl From<ConfirmError> for Problem {
             ConfirmError::HoldEnded => Code::HoldEnded.into(),
             ConfirmError::AmountMismatch => Code::TenderInvalid.into(),
             ConfirmError::AttemptNotAuthorised(_) => Code::AttemptLive.into(),
+            ConfirmError::AttemptLive(id) => Problem::new(Code::AttemptLive).with("attempt_id", id.to_string()),
+            ConfirmError::HoldFrozen => Code::HoldFrozen.into(),
             ConfirmError::Database(error) => error.into(),
         }
     }

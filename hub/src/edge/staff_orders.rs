@@ -11,24 +11,28 @@ use axum::{
 use chrono::TimeDelta;
 use fullhouse_protocol::{
     orders::OrderAnswer,
-    staff::{ExchangeAnswer, ExchangeRequest, NoteRequest, OrdersFound, StaffOrder},
+    staff::{
+        DuePaymentAnswer, DuePaymentRequest, ExchangeAnswer, ExchangeRequest, GiveUpRequest, NoteRequest, OrdersFound,
+        StaffOrder,
+    },
 };
 use serde::Deserialize;
 use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::{
+    box_office::CASH_MINOR_MAX,
     extract::{Body, IdempotencyKey, PathId},
     orders,
     problem::{Code, Problem},
-    staff::{Staff, said},
+    staff::{Staff, become_of, said},
 };
 use crate::{
     box_office,
     checkout::{find, log, view::Whose},
     config::Config,
     payment::{
-        Payments, attempt,
+        Payments, attempt, due,
         exchange::{self, ExchangeError},
         refund, swap,
     },
@@ -41,8 +45,6 @@ use crate::{
 const QUERY_MAX: usize = 300;
 /// Seats of one order.
 const SEATS_MAX: usize = 50;
-/// Nobody hands over more than ten times the largest order.
-const CASH_MINOR_MAX: i64 = 999_999_999;
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -218,6 +220,53 @@ pub async fn stop_reader(
     attempt::stop_reader(&pool, order_id).await?;
     payments.wake();
     Ok((StatusCode::ACCEPTED, Json(orders::answer(&pool, &config, Whose::One(order_id)).await?)))
+}
+
+/// Takes the money for an order that is due (its card could not be charged after its seats were sold): cash, or another
+/// card at a reader of this counter. Whoever sold it. Asked again, it answers with the same.
+#[utoipa::path(post, path = "/api/staff/orders/{id}/pay", tag = "staff", request_body = DuePaymentRequest,
+    params(("id" = Uuid, Path), ("Idempotency-Key" = String, Header)),
+    responses((status = 200, body = DuePaymentAnswer), (status = "4XX", description = "`forbidden`, `bad_request`, `order_unknown`, `order_not_open`, `attempt_live`, `tender_invalid`, `reader_not_yours`, `payment_gate_closed`, `too_late_to_pay`, `idempotency_mismatch`")))]
+pub async fn pay_due(
+    State(pool): State<PgPool>,
+    State(config): State<Arc<Config>>,
+    State(payments): State<Payments>,
+    staff: Staff,
+    PathId(order_id): PathId<Uuid>,
+    IdempotencyKey(key): IdempotencyKey,
+    Body(body): Body<DuePaymentRequest>,
+) -> Result<Json<DuePaymentAnswer>, Problem> {
+    let change_minor = match (body.received_minor, body.reader) {
+        (Some(received), None) if (0..=CASH_MINOR_MAX).contains(&received) => {
+            due::pay_in_cash(&pool, order_id, received, &staff.actor).await?
+        }
+        (Some(_), None) => return Err(Problem::new(Code::TenderInvalid).detail("So much cash was not handed over.")),
+        (None, Some(reader)) => {
+            if !payments.takes_cards() {
+                return Err(Problem::new(Code::PaymentGateClosed).detail("No payment provider is set up here."));
+            }
+            box_office::own_reader(&pool, staff.terminal_id.ok_or(Code::ReaderNotYours)?, &reader).await?;
+            box_office::collect_due(&pool, &payments, order_id, reader, key).await?;
+            0
+        }
+        _ => return Err(Problem::new(Code::BadRequest).detail("It is paid in cash or at a reader: one of them.")),
+    };
+    let order = orders::answer(&pool, &config, Whose::One(order_id)).await?.order;
+    Ok(Json(DuePaymentAnswer { order, change_minor }))
+}
+
+/// Gives up an order that is due, before its time is over: nobody will pay. Again: it is over.
+#[utoipa::path(post, path = "/api/staff/orders/{id}/give-up", tag = "staff", request_body = GiveUpRequest,
+    params(("id" = Uuid, Path)),
+    responses((status = 204), (status = "4XX", description = "`forbidden`, `bad_request`, `order_unknown`, `order_not_open`: nothing is due of it, `attempt_live`")))]
+pub async fn give_up_due(
+    State(pool): State<PgPool>,
+    staff: Staff,
+    PathId(order_id): PathId<Uuid>,
+    Body(body): Body<GiveUpRequest>,
+) -> Result<StatusCode, Problem> {
+    due::give_up(&pool, order_id, become_of(body.seats_become), &said(&body.reason)?, &staff.actor).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 impl From<ExchangeError> for Problem {

@@ -1,13 +1,24 @@
-//! Orders whose seats were sold and whose money could not be had: after their time to pay again, the seats go back.
+//! Orders whose seats were sold and whose money could not be had: paid again in time, or the seats go back.
+//!
+//! Who bought on the page pays again there; of who bought at a till, any counter takes cash or a card. A card's attempt
+//! is opened like any other (`attempt::open`).
+//!
+//! Invariants
+//! - While a payment by card lives, nobody pays in cash and nobody gives the order up.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::seats_back::{self, SeatsBecome};
+use super::{
+    attempt,
+    seats_back::{self, SeatsBecome},
+};
 use crate::{
+    checkout::log,
     clock,
     db::{self, Tx},
+    mail, ticket,
 };
 
 const ORDERS_MAX: i64 = 100;
@@ -50,6 +61,145 @@ async fn release_one(tx: &mut Tx, event_id: i64, order_id: Uuid) -> sqlx::Result
     give_back(tx, event_id, order_id, SeatsBecome::OnSale, "not_paid", now).await?;
     tracing::info!(order.id = %order_id, "an order was not paid again in time; its seats went back");
     Ok(true)
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum DueError {
+    #[error("there is no such order")]
+    OrderUnknown,
+    /// Nothing is due of it (any more).
+    #[error("the order is {0}")]
+    NotDue(String),
+    /// It decides first.
+    #[error("attempt {0} is under way")]
+    AttemptLive(Uuid),
+    #[error("the cash does not pay {due_minor} {currency}")]
+    TooLittleCash { due_minor: i64, currency: String },
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+}
+
+struct Due {
+    state: String,
+    currency: String,
+    due_minor: i64,
+    until: Option<DateTime<Utc>>,
+}
+
+async fn lock(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<Due> {
+    sqlx::query_as!(
+        Due,
+        r#"select state, currency, total_minor - credit_minor as "due_minor!", payment_due_until as until
+           from "order" where id = $1 for no key update"#,
+        order_id
+    )
+    .fetch_one(&mut **tx)
+    .await
+}
+
+async fn event_of(pool: &PgPool, order_id: Uuid) -> Result<i64, DueError> {
+    sqlx::query_scalar!(r#"select event_id from "order" where id = $1"#, order_id)
+        .fetch_optional(pool)
+        .await?
+        .ok_or(DueError::OrderUnknown)
+}
+
+/// An order that is due is paid in cash over the counter. Returns the change, in minor units. Told again with the same
+/// cash, it has been paid.
+pub async fn pay_in_cash(pool: &PgPool, order_id: Uuid, received_minor: i64, actor: &str) -> Result<i64, DueError> {
+    let (pool, actor) = (pool.clone(), actor.to_owned());
+    db::write(async move {
+        let mut tx = db::event_tx(&pool, event_of(&pool, order_id).await?).await?;
+        let order = lock(&mut tx, order_id).await?;
+        if order.state == "confirmed" && was_paid_so(&mut tx, order_id, received_minor).await? {
+            return Ok(received_minor - order.due_minor);
+        }
+        if let Some(id) = attempt::live(&mut tx, order_id).await? {
+            return Err(DueError::AttemptLive(id));
+        }
+        let now = clock::now(&mut tx).await?;
+        if order.state != "payment_due" || order.until.is_none_or(|until| until <= now) {
+            return Err(DueError::NotDue(order.state));
+        }
+        if received_minor < order.due_minor {
+            return Err(DueError::TooLittleCash { due_minor: order.due_minor, currency: order.currency });
+        }
+        sqlx::query!(
+            "insert into tender (id, order_id, kind, amount_minor, received_minor, created_at) values ($1, $2, 'cash', $3, $4, $5)",
+            Uuid::now_v7(),
+            order_id,
+            order.due_minor,
+            received_minor,
+            now
+        )
+        .execute(&mut *tx)
+        .await?;
+        sqlx::query!(
+            r#"update "order" set state = 'confirmed', payment_due_until = null, actor = $2 where id = $1"#,
+            order_id,
+            actor
+        )
+        .execute(&mut *tx)
+        .await?;
+        ticket::make_valid(&mut tx, order_id).await?;
+        mail::enqueue(&mut tx, mail::Kind::Tickets, order_id, "").await?;
+        log::note(&mut tx, order_id, "note", "paid in cash after its card could not be charged", &actor, now).await?;
+        tx.commit().await?;
+        Ok(received_minor - order.due_minor)
+    })
+    .await
+}
+
+async fn was_paid_so(tx: &mut Tx, order_id: Uuid, received_minor: i64) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(
+        r#"select exists(select from tender where order_id = $1 and kind = 'cash' and received_minor = $2) as "so!""#,
+        order_id,
+        received_minor
+    )
+    .fetch_one(&mut **tx)
+    .await
+}
+
+/// The order of a hold that is due, if there is one.
+pub async fn of_hold(pool: &PgPool, hold_id: Uuid, buyer_id: Uuid) -> sqlx::Result<Option<Uuid>> {
+    sqlx::query_scalar!(
+        r#"select id from "order" where hold_id = $1 and buyer_id = $2 and state = 'payment_due'"#,
+        hold_id,
+        buyer_id
+    )
+    .fetch_optional(pool)
+    .await
+}
+
+/// Nobody will pay: the seats become what somebody says, before the time is over. An order that is over already is
+/// no error.
+pub async fn give_up(
+    pool: &PgPool,
+    order_id: Uuid,
+    become_: SeatsBecome,
+    reason: &str,
+    actor: &str,
+) -> Result<(), DueError> {
+    let (pool, reason, actor) = (pool.clone(), reason.to_owned(), actor.to_owned());
+    db::write(async move {
+        let event_id = event_of(&pool, order_id).await?;
+        let mut tx = db::event_tx(&pool, event_id).await?;
+        let order = lock(&mut tx, order_id).await?;
+        if let Some(id) = attempt::live(&mut tx, order_id).await? {
+            return Err(DueError::AttemptLive(id));
+        }
+        match order.state.as_str() {
+            "payment_due" => {}
+            "cancelled" => return Ok(()),
+            _ => return Err(DueError::NotDue(order.state)),
+        }
+        let now = clock::now(&mut tx).await?;
+        give_back(&mut tx, event_id, order_id, become_, "not_paid", now).await?;
+        log::note(&mut tx, order_id, "cancel", &reason, &actor, now).await?;
+        tx.commit().await?;
+        Ok(())
+    })
+    .await
 }
 
 /// All seats go back, and the order is over. The order is locked, and no attempt of it lives.

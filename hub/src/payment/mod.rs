@@ -23,7 +23,7 @@ pub mod give_up; // buyers give back by themselves what they may
 pub mod owed; // refunds that failed, seen to after all
 pub mod exchange; // a seat for another
 pub mod swap; // the same, in an order of its own: another event, or paid up by card
-mod due; // orders whose money failed after the sale
+pub mod due; // orders whose money failed after the sale
 pub mod call_off; // a whole event is called off
 pub mod signature; // of webhooks, both ways
 pub mod webhook; // hints

@@ -109,6 +109,11 @@ const BROKEN: &[(&str, &str, &str)] = &[
         "update \"order\" set state = 'confirmed' where id = id(3)",
     ),
     (
+        "sold_beside_a_payment",
+        "update attempt set state = 'action_required' where id = id(4)",
+        "update attempt set state = 'declined' where id = id(4)",
+    ),
+    (
         "frozen_without_attempt",
         "update hold set attempt_id = id(4) where id = id(1)",
         "update hold set attempt_id = null where id = id(1)",
