@@ -73,7 +73,7 @@ enum Command {
     Shred { email: String },
     /// Run the simulated payment provider until interrupted.
     SimulatePayments(simulator::Args),
-    /// Whatever about money is not settled: one list.
+    /// Whatever about money is not settled: one list; exit with 1 if something of it needs a person.
     Money(money::MoneyArgs),
     /// Compare the provider's books with ours, and repair what may be; exit with 1 if something needs a person.
     Reconcile(money::ReconcileArgs),
@@ -247,7 +247,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
             report(done)
         }
         Command::Event(Event::Cancel(args)) => money::call_off(&open(&config).await?, &args).await,
-        Command::Money(args) => money::money(&open(&config).await?, &args).await,
+        Command::Money(args) => money::money(&config, &open(&config).await?, &args).await,
         Command::Reconcile(args) => money::reconcile(&config, &open(&config).await?, &args).await,
         Command::Gate(command) => money::gate(&open(&config).await?, &command).await,
         Command::Refund(args) => money::refund(&open(&config).await?, args).await,

@@ -6,11 +6,13 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// What of an order goes back.
+//
+// Each variant has fields, if none: of one without, serde takes whatever else stands beside the tag.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum RefundWhat {
     /// Whatever is left of it, and all of its seats.
-    All,
+    All {},
     /// These seats, each with its share of fees. They add up to what was paid.
     Seats { seats: Vec<i32> },
     /// An amount; the seats stay.
@@ -69,7 +71,7 @@ pub struct GivenBack {
     pub refunds: Vec<Refund>,
 }
 
-/// `POST /api/staff/refunds/{id}/retry`: sees to a refund that failed.
+/// `POST /api/staff/refunds/{id}/retry`: sees to a refund that failed. The answer is the [`Refund`] in its place.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RetryRequest {
@@ -79,7 +81,7 @@ pub struct RetryRequest {
     pub reason: String,
 }
 
-/// `POST /api/staff/gate/{reason}/open` and `POST /api/staff/gate/pause`.
+/// `POST /api/staff/gate/{reason}/open`, `POST /api/staff/gate/pause` and `POST /api/staff/findings/{id}/acknowledge`.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GateRequest {
@@ -129,6 +131,7 @@ pub struct Finding {
     pub last_seen_at: DateTime<Utc>,
     pub repaired: bool,
     pub acknowledged_by: Option<String>,
+    pub acknowledged_note: Option<String>,
 }
 
 /// An order whose money is missing.
@@ -219,7 +222,7 @@ pub struct CalledOffOrder {
     pub code: String,
     pub amount_minor: i64,
     pub currency: String,
-    /// `refunded`, `on_its_way`, `nothing_paid`, `waiting` (a payment is under way), `refused` (see `detail`).
+    /// `refunded`, `on_its_way`, `nothing_paid`, `waiting` (not gone through yet, or a payment is under way), `refused` (see `detail`).
     pub result: String,
     pub detail: String,
 }

@@ -14,16 +14,44 @@ use crate::{
         Payments,
         apportion::What,
         call_off, gate, list,
-        reconcile::{self, Report},
+        reconcile::{self, Report, finding},
         refund::{self, Ask, SeatsBecome},
     },
 };
 
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct MoneyArgs {
+    #[command(subcommand)]
+    command: Option<MoneyCommand>,
     /// For machines
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Subcommand)]
+enum MoneyCommand {
+    /// A difference between the books is seen to: it needs nobody any more. Your name is kept. (Other differences of
+    /// its kind do not hide behind it, and a gate that it closed is opened by `gate open`.)
+    Acknowledge {
+        /// The number that the list says
+        finding: i64,
+        /// Who you are
+        #[arg(long, value_parser = sentence)]
+        by: String,
+        /// What you have seen to
+        #[arg(long, value_parser = sentence)]
+        note: String,
+    },
+}
+
+/// What a person says for the log: 1 to 500 characters that are not all blank.
+fn sentence(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    if text.is_empty() || text.chars().count() > 500 || text.contains('\0') {
+        return Err("1 to 500 characters are needed".to_owned());
+    }
+    Ok(text.to_owned())
 }
 
 #[derive(Args)]
@@ -37,7 +65,7 @@ pub struct ReconcileArgs {
 
 #[derive(Subcommand)]
 pub enum GateCommand {
-    /// Why no new payments begin, if they don't
+    /// Why no new payments begin, if they don't; exit with 1 then
     Show {
         #[arg(long)]
         json: bool,
@@ -46,17 +74,17 @@ pub enum GateCommand {
     Open {
         reason: String,
         /// Who you are
-        #[arg(long)]
+        #[arg(long, value_parser = sentence)]
         by: String,
         /// What you have seen to
-        #[arg(long, default_value = "seen to")]
+        #[arg(long, default_value = "seen to", value_parser = sentence)]
         note: String,
     },
     /// Begin no new payments until a person opens the gate again
     Pause {
-        #[arg(long)]
+        #[arg(long, value_parser = sentence)]
         by: String,
-        #[arg(long)]
+        #[arg(long, value_parser = sentence)]
         note: String,
     },
 }
@@ -77,14 +105,17 @@ pub struct RefundArgs {
     /// What becomes of the seats
     #[arg(long, value_enum)]
     seats_become: Option<Become>,
-    #[arg(long)]
+    #[arg(long, value_parser = sentence)]
     reason: String,
     /// Who you are
-    #[arg(long)]
+    #[arg(long, value_parser = sentence)]
     by: String,
-    /// The same key again finds the same refund
-    #[arg(long)]
+    /// The same key again finds the same refund; without one, a new key is made and printed
+    #[arg(long, value_parser = sentence)]
     key: Option<String>,
+    /// Give the same back once more, although that was done less than a minute ago
+    #[arg(long, conflicts_with = "key")]
+    again: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -98,10 +129,10 @@ enum Become {
 pub struct CallOffArgs {
     /// The event's slug or id
     event: String,
-    #[arg(long)]
+    #[arg(long, value_parser = sentence)]
     reason: String,
     /// Who you are
-    #[arg(long)]
+    #[arg(long, value_parser = sentence)]
     by: String,
     #[arg(long)]
     json: bool,
@@ -112,14 +143,43 @@ fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// `fullhouse money`
-pub async fn money(pool: &PgPool, args: &MoneyArgs) -> anyhow::Result<()> {
+/// `fullhouse money`. An error if something needs a person.
+pub async fn money(config: &Config, pool: &PgPool, args: &MoneyArgs) -> anyhow::Result<()> {
+    if let Some(MoneyCommand::Acknowledge { finding, by, note }) = &args.command {
+        let done = finding::acknowledge(pool, *finding, by, note).await?;
+        ensure!(done, "there is no difference {finding} that is open and not acknowledged");
+        println!("{finding} is acknowledged");
+        return Ok(());
+    }
     let list = list::read(pool).await?;
     if args.json {
-        return print_json(&list);
+        print_json(&list)?;
+    } else {
+        print!("{}", said(&list)?);
     }
-    print!("{}", said(&list)?);
+    let people = needs(&list, config.reconcile.account_shared);
+    ensure!(people.is_empty(), "a person is needed: {}", people.join(", "));
     Ok(())
+}
+
+/// A doubt of this age is looked at by people, not only by workers.
+const DOUBT_S: i64 = 24 * 3600;
+
+/// What of the list needs a person. What is on its way, and what was acknowledged, does not.
+fn needs(list: &MoneyList, account_shared: bool) -> Vec<&'static str> {
+    let open = |f: &Finding| f.acknowledged_by.is_none() && !f.repaired && !(account_shared && f.class == "M7");
+    [
+        ("the gate is closed", !list.gate.is_empty()),
+        ("money without an order", list.money_without_order.iter().any(open)),
+        ("orders without money", list.orders_without_money.iter().any(|o| o.why == "given_back_elsewhere")),
+        ("orders that are due", !list.payment_due.is_empty()),
+        ("payments in doubt for a day", list.doubts.iter().any(|d| d.age_s >= DOUBT_S)),
+        ("refunds that failed", list.refunds_failed > 0),
+        ("other differences between the books", list.findings.iter().any(open)),
+    ]
+    .into_iter()
+    .filter_map(|(what, is)| is.then_some(what))
+    .collect()
 }
 
 /// The list in words, the worst first.
@@ -174,7 +234,7 @@ fn say_findings(out: &mut String, title: &str, findings: &[Finding]) -> std::fmt
     for f in findings {
         let order = f.order_code.as_deref().unwrap_or("no order");
         let seen = f.acknowledged_by.as_deref().map(|by| format!(" (acknowledged by {by})")).unwrap_or_default();
-        writeln!(out, "  {} {} ({order}): {}{seen}", f.class, f.subject, f.detail)?;
+        writeln!(out, "  {} {} {} ({order}): {}{seen}", f.id, f.class, f.subject, f.detail)?;
     }
     Ok(())
 }
@@ -205,13 +265,16 @@ pub async fn reconcile(config: &Config, pool: &PgPool, args: &ReconcileArgs) -> 
     } else {
         print!("{}", compared(&report));
     }
-    let open = report.found.iter().filter(|(_, outcome)| needs_a_person(*outcome)).count();
+    let shared = config.reconcile.account_shared;
+    let open = report.found.iter().filter(|(found, outcome)| needs_a_person(found, *outcome, shared)).count();
     ensure!(open == 0, "{open} differences need a person");
     Ok(())
 }
 
-fn needs_a_person(outcome: reconcile::Outcome) -> bool {
-    matches!(outcome, reconcile::Outcome::Listed | reconcile::Outcome::RepairFailed)
+/// What others do with an account that they share is theirs to know.
+fn needs_a_person(found: &finding::Found, outcome: reconcile::Outcome, account_shared: bool) -> bool {
+    let theirs = account_shared && found.class == finding::Class::M7;
+    !theirs && matches!(outcome, reconcile::Outcome::Listed | reconcile::Outcome::RepairFailed)
 }
 
 fn compared(report: &Report) -> String {
@@ -235,14 +298,15 @@ pub async fn gate(pool: &PgPool, command: &GateCommand) -> anyhow::Result<()> {
         GateCommand::Show { json } => {
             let list = list::read(pool).await?;
             if *json {
-                return print_json(&list.gate);
-            }
-            if list.gate.is_empty() {
+                print_json(&list.gate)?;
+            } else if list.gate.is_empty() {
                 println!("The gate is open.");
+            } else {
+                for r in &list.gate {
+                    println!("{} since {} by {}: {}", r.reason, r.closed_at.format("%F %T"), r.closed_by, r.detail);
+                }
             }
-            for r in list.gate {
-                println!("{} since {} by {}: {}", r.reason, r.closed_at.format("%F %T"), r.closed_by, r.detail);
-            }
+            ensure!(list.gate.is_empty(), "the gate is closed");
             Ok(())
         }
         GateCommand::Open { reason, by, note } => {
@@ -276,7 +340,7 @@ pub async fn refund(pool: &PgPool, args: RefundArgs) -> anyhow::Result<()> {
         .with_context(|| format!("there is no order {}", args.order))?;
     let ask = Ask {
         order_id,
-        key: args.key.unwrap_or_else(|| uuid::Uuid::new_v4().to_string()),
+        key: args.key.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string()),
         what,
         seats_become: args.seats_become.map(|b| match b {
             Become::OnSale => SeatsBecome::OnSale,
@@ -287,9 +351,16 @@ pub async fn refund(pool: &PgPool, args: RefundArgs) -> anyhow::Result<()> {
         actor: args.by,
         called_off: false,
     };
+    if args.key.is_none()
+        && !args.again
+        && let Some(key) = refund::just_given_back(pool, &ask).await?
+    {
+        bail!("the same was given back less than a minute ago (--key {key}); --again gives it back once more");
+    }
+    let key = ask.key.clone();
     let request_id = refund::give_back(pool, ask).await?;
     let given = refund::given_back(pool, request_id).await?.context("it was just written")?;
-    println!("{} go back", currency::amount(&given.currency, given.amount_minor));
+    println!("{} go back (--key {key})", currency::amount(&given.currency, given.amount_minor));
     for r in given.refunds {
         println!("  {} {} {} ({})", r.kind, currency::amount(&given.currency, r.amount_minor), r.state, r.id);
     }
@@ -321,7 +392,7 @@ pub async fn call_off(pool: &PgPool, args: &CallOffArgs) -> anyhow::Result<()> {
 fn called_off(report: &CalledOff) -> String {
     let count = |result: &str| report.orders.iter().filter(|o| o.result == result).count();
     let mut out = format!(
-        "{} orders: {} refunded, {} on their way, {} where nothing was paid, {} with a payment under way, {} refused\n",
+        "{} orders: {} refunded, {} on their way, {} where nothing was paid, {} that wait for their payment or their turn, {} refused\n",
         report.orders.len(),
         count("refunded"),
         count("on_its_way"),

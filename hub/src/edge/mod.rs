@@ -83,6 +83,7 @@ fn api() -> OpenApiRouter<Hub> {
         .routes(routes!(staff::money))
         .routes(routes!(staff::open_gate))
         .routes(routes!(staff::pause_gate))
+        .routes(routes!(staff::acknowledge))
         .routes(routes!(staff::called_off, staff::call_off))
         .routes(routes!(staff_orders::search))
         .routes(routes!(staff_orders::one))
@@ -90,6 +91,8 @@ fn api() -> OpenApiRouter<Hub> {
         .routes(routes!(staff_orders::exchange))
         .routes(routes!(staff_orders::stop_reader))
         .routes(routes!(staff_orders::ticket_preview))
+        .routes(routes!(staff_orders::pay_due))
+        .routes(routes!(staff_orders::give_up_due))
 }
 
 /// The live map, which a node may carry without the rest.

@@ -89,6 +89,7 @@ codes! {
     RefundNotAllowed "refund_not_allowed" CONFLICT "This order was bought without a right to give it back";
     RefundTooLate "refund_too_late" CONFLICT "It is too late to give this order back";
     RefundNotFailed "refund_not_failed" CONFLICT "This refund needs nobody";
+    BooksNotCompared "books_not_compared" CONFLICT "More went back than is known here: compare the books first";
     GateOpensByItself "gate_opens_by_itself" CONFLICT "It opens by itself when it is over";
     SignatureInvalid "signature_invalid" BAD_REQUEST "The signature does not match";
     TooManySockets "too_many_sockets" SERVICE_UNAVAILABLE "This node carries as many maps as it may";

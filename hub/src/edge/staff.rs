@@ -6,7 +6,8 @@ use axum::{
     http::{StatusCode, request::Parts},
 };
 use fullhouse_protocol::money::{
-    CallOffRequest, CalledOff, GateRequest, GivenBack, MoneyList, RefundRequest, RefundWhat, RetryRequest, SeatsBecome,
+    CallOffRequest, CalledOff, GateRequest, GivenBack, MoneyList, Refund, RefundRequest, RefundWhat, RetryRequest,
+    SeatsBecome,
 };
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -23,6 +24,7 @@ use crate::{
         call_off::{self, CallOffError},
         gate, list,
         owed::{self, Instead, RetryError},
+        reconcile::finding,
         refund::{self, Ask, RefundError},
     },
     seat_map::SeatSet,
@@ -77,7 +79,7 @@ pub async fn refund(
     Body(body): Body<RefundRequest>,
 ) -> Result<Json<GivenBack>, Problem> {
     let what = match body.what {
-        RefundWhat::All => What::All,
+        RefundWhat::All {} => What::All,
         RefundWhat::Seats { seats } => What::Seats(SeatSet::new(seats, SEATS_MAX)?.as_slice().to_vec()),
         RefundWhat::Amount { amount_minor } => What::Amount(amount_minor),
     };
@@ -95,7 +97,7 @@ pub async fn refund(
     refund::given_back(&pool, request_id).await?.map(Json).ok_or_else(|| Code::Internal.into())
 }
 
-fn become_of(wire: SeatsBecome) -> refund::SeatsBecome {
+pub(super) fn become_of(wire: SeatsBecome) -> refund::SeatsBecome {
     match wire {
         SeatsBecome::OnSale => refund::SeatsBecome::OnSale,
         SeatsBecome::House => refund::SeatsBecome::House,
@@ -106,18 +108,19 @@ fn become_of(wire: SeatsBecome) -> refund::SeatsBecome {
 /// Sees to a refund that the provider refused: the card once more, or by hand.
 #[utoipa::path(post, path = "/api/staff/refunds/{id}/retry", tag = "staff", request_body = RetryRequest,
     params(("id" = Uuid, Path)),
-    responses((status = 204), (status = "4XX", description = "`forbidden`, `refund_not_failed`")))]
+    responses((status = 200, body = Refund, description = "What has taken its place"),
+        (status = "4XX", description = "`forbidden`, `bad_request`, `not_found`, `refund_not_failed`, `refund_too_much`, `books_not_compared`")))]
 pub async fn retry(
     State(pool): State<PgPool>,
     State(payments): State<Payments>,
     staff: Staff,
     PathId(refund_id): PathId<Uuid>,
     Body(body): Body<RetryRequest>,
-) -> Result<StatusCode, Problem> {
+) -> Result<Json<Refund>, Problem> {
     let instead = if body.by_hand { Instead::ByHand } else { Instead::Card };
-    owed::retry(&pool, refund_id, instead, said(&body.reason)?, staff.actor).await?;
+    let instead = owed::retry(&pool, refund_id, instead, said(&body.reason)?, staff.actor).await?;
     payments.wake();
-    Ok(StatusCode::NO_CONTENT)
+    Ok(Json(owed::one(&pool, instead).await?))
 }
 
 /// Whatever about money is not settled.
@@ -137,6 +140,23 @@ pub async fn open_gate(
 ) -> Result<StatusCode, Problem> {
     gate::open(&pool, &reason, &operator_name(&operator), &said(&body.note)?).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// A difference between the books is seen to: it needs nobody any more. It stays on the list while it is there. Other
+/// differences do not hide behind it, and a gate that it closed stays so until somebody opens it.
+#[utoipa::path(post, path = "/api/staff/findings/{id}/acknowledge", tag = "staff", request_body = GateRequest,
+    params(("id" = i64, Path)),
+    responses((status = 204), (status = "4XX", description = "`forbidden`, `bad_request`, `not_found`")))]
+pub async fn acknowledge(
+    State(pool): State<PgPool>,
+    Operator(operator): Operator,
+    PathId(id): PathId<i64>,
+    Body(body): Body<GateRequest>,
+) -> Result<StatusCode, Problem> {
+    match finding::acknowledge(&pool, id, &operator_name(&operator), &said(&body.note)?).await? {
+        true => Ok(StatusCode::NO_CONTENT),
+        false => Err(Code::NotFound.into()),
+    }
 }
 
 /// No new payments begin until a person opens the gate again.
@@ -234,6 +254,18 @@ impl From<RetryError> for Problem {
         match error {
             RetryError::RefundUnknown => Code::NotFound.into(),
             RetryError::NotFailed(state) => Problem::new(Code::RefundNotFailed).with("state", state),
+            RetryError::SeenToOtherwise { replaced_by, kind } => Problem::new(Code::RefundNotFailed)
+                .detail("Somebody has seen to it otherwise.")
+                .with("state", "failed")
+                .with("replaced_by", replaced_by.to_string())
+                .with("kind", kind),
+            RetryError::MoreThanIsLeft { left_minor } => {
+                Problem::new(Code::RefundTooMuch).with("left_minor", left_minor)
+            }
+            RetryError::BooksNotCompared => Code::BooksNotCompared.into(),
+            RetryError::Database(error) if crate::db::constraint(&error) == Some("attempt_refund_within_capture") => {
+                Code::RefundTooMuch.into()
+            }
             RetryError::Database(error) => error.into(),
         }
     }
@@ -253,7 +285,6 @@ impl From<CallOffError> for Problem {
     fn from(error: CallOffError) -> Self {
         match error {
             CallOffError::EventUnknown => Code::EventUnknown.into(),
-            CallOffError::Retry(error) => error.into(),
             CallOffError::Database(error) => error.into(),
         }
     }

@@ -11,7 +11,7 @@ use fullhouse_protocol::{
     money::{CalledOff, CalledOffOrder},
     seat::Status,
 };
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 use super::{
@@ -37,8 +37,6 @@ pub enum CallOffError {
     #[error("there is no such event")]
     EventUnknown,
     #[error(transparent)]
-    Retry(#[from] RetryError),
-    #[error(transparent)]
     Database(#[from] sqlx::Error),
 }
 
@@ -63,13 +61,29 @@ pub async fn begin(pool: &PgPool, event_id: i64, reason: &str, actor: &str) -> R
         )
         .execute(&mut *tx)
         .await?;
+        list_orders(&mut tx, event_id, now).await?;
         stop_payments(&mut tx, event_id, now).await?;
         let_holds_go(&mut tx, event_id, now).await?;
-        retry_failed(&mut tx, event_id, &actor).await?;
         tx.commit().await?;
+        retry_failed(&pool, event_id, &actor).await?;
         Ok(())
     })
     .await
+}
+
+/// Whatever is open now has a row, and so a result, however soon it ends by itself.
+async fn list_orders(tx: &mut Tx, event_id: i64, now: DateTime<Utc>) -> sqlx::Result<()> {
+    sqlx::query!(
+        r#"insert into event_cancellation_order (event_id, order_id, result, detail, updated_at)
+           select event_id, id, 'waiting', 'not gone through yet', $2 from "order"
+           where event_id = $1 and state in ('open', 'confirmed', 'payment_due')
+           on conflict (event_id, order_id) do nothing"#,
+        event_id,
+        now
+    )
+    .execute(&mut **tx)
+    .await?;
+    Ok(())
 }
 
 /// Payments that are under way are resolved and let go; orders without one are over.
@@ -124,17 +138,23 @@ async fn let_holds_go(tx: &mut Tx, event_id: i64, now: DateTime<Utc>) -> sqlx::R
     outbox::append(tx, event_id, now, &changes).await
 }
 
-async fn retry_failed(tx: &mut Tx, event_id: i64, actor: &str) -> Result<(), RetryError> {
+/// Each in a transaction of its own: what can't be tried again stays refused, and stops no other.
+async fn retry_failed(pool: &PgPool, event_id: i64, actor: &str) -> sqlx::Result<()> {
     let failed = sqlx::query_scalar!(
         "select r.id from refund r join refund_request q on q.id = r.request_id
          where q.event_id = $1 and q.key = $2 and r.state = 'failed' and r.replaced_by is null order by r.id",
         event_id,
         KEY
     )
-    .fetch_all(&mut **tx)
+    .fetch_all(pool)
     .await?;
     for refund_id in failed {
-        owed::retry_in(tx, refund_id, Instead::Card, "the event is called off", actor).await?;
+        let reason = "the event is called off".to_owned();
+        match owed::retry(pool, refund_id, Instead::Card, reason, actor.to_owned()).await {
+            Err(RetryError::Database(error)) if db::constraint(&error).is_none() => return Err(error),
+            Err(refused) => tracing::warn!(refund.id = %refund_id, reason = %refused, "a refund is not tried again"),
+            Ok(_) => {}
+        }
     }
     Ok(())
 }
@@ -165,11 +185,24 @@ pub async fn go_on(pool: &PgPool, event_id: i64) -> sqlx::Result<bool> {
     let mut progress = false;
     let mut left = false;
     for order_id in open {
-        let (pool, reason, actor) = (pool.clone(), told.reason.clone(), told.actor.clone());
-        let result = db::write(async move { one(&pool, event_id, order_id, reason, actor).await }).await?;
+        let (own, reason, actor) = (pool.clone(), told.reason.clone(), told.actor.clone());
+        let result = match db::write(async move { one(&own, event_id, order_id, reason, actor).await }).await {
+            // What the database itself refuses of one order stops no other.
+            Err(error) if db::constraint(&error).is_some() => {
+                write_down(&mut *pool.acquire().await?, event_id, order_id, Came::of("refused", &error.to_string()))
+                    .await?
+            }
+            other => other?,
+        };
         progress |= result == "given_back";
         left |= result == "waiting";
     }
+    let left = left || sqlx::query_scalar!(
+        r#"select exists(select from event_cancellation_order where event_id = $1 and result = 'waiting') as "left!""#,
+        event_id
+    )
+    .fetch_one(pool)
+    .await?;
     if !progress && !left {
         sqlx::query!(
             "update event_cancellation set finished_at = db_clock() where event_id = $1 and finished_at is null",
@@ -202,9 +235,12 @@ async fn one(
     actor: String,
 ) -> sqlx::Result<&'static str> {
     let mut tx = db::event_tx(pool, event_id).await?;
-    let state = sqlx::query_scalar!(r#"select state from "order" where id = $1 for no key update"#, order_id)
-        .fetch_one(&mut *tx)
-        .await?;
+    let order = sqlx::query!(
+        r#"select state, (confirmed_at is not null) as "sold!" from "order" where id = $1 for no key update"#,
+        order_id
+    )
+    .fetch_one(&mut *tx)
+    .await?;
     let before = sqlx::query!(
         "select result from event_cancellation_order where event_id = $1 and order_id = $2",
         event_id,
@@ -217,7 +253,7 @@ async fn one(
     }
     let now = clock::now(&mut tx).await?;
     let live = attempt::live(&mut tx, order_id).await?;
-    let came = match (state.as_str(), live) {
+    let came = match (order.state.as_str(), live) {
         (_, Some(_)) => Came::of("waiting", "a payment is under way"),
         ("confirmed", None) => {
             let ask = Ask {
@@ -251,28 +287,51 @@ async fn one(
             .execute(&mut *tx)
             .await?;
             let_holds_go(&mut tx, event_id, now).await?;
+            tell_if_paying(&mut tx, order_id).await?;
             Came::of("given_back", "nothing was charged")
         }
         _ => {
             let_holds_go(&mut tx, event_id, now).await?; // the payment that froze it is resolved
-            Came::of("given_back", if before.is_some() { "nothing was charged" } else { "given back already" })
+            if order.sold {
+                Came::of("given_back", "given back already")
+            } else {
+                tell_if_paying(&mut tx, order_id).await?;
+                Came::of("given_back", "nothing was charged")
+            }
         }
     };
+    let result = write_down(&mut tx, event_id, order_id, came).await?;
+    tx.commit().await?;
+    Ok(result)
+}
+
+async fn write_down(db: &mut PgConnection, event_id: i64, order_id: Uuid, came: Came) -> sqlx::Result<&'static str> {
     sqlx::query!(
-        "insert into event_cancellation_order (event_id, order_id, result, detail, request_id, updated_at) values ($1, $2, $3, $4, $5, $6)
+        "insert into event_cancellation_order (event_id, order_id, result, detail, request_id, updated_at)
+         values ($1, $2, $3, $4, $5, db_clock())
          on conflict (event_id, order_id) do update set result = excluded.result, detail = excluded.detail,
              request_id = excluded.request_id, updated_at = excluded.updated_at",
         event_id,
         order_id,
         came.result,
         came.detail,
-        came.request_id,
-        now
+        came.request_id
     )
-    .execute(&mut *tx)
+    .execute(db)
     .await?;
-    tx.commit().await?;
     Ok(came.result)
+}
+
+/// Whoever was paying hears why nothing came of it; whoever had only chosen seats sees it on the page.
+async fn tell_if_paying(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<()> {
+    let paying =
+        sqlx::query_scalar!(r#"select exists(select from attempt where order_id = $1) as "paying!""#, order_id)
+            .fetch_one(&mut **tx)
+            .await?;
+    if paying {
+        mail::enqueue(tx, mail::Kind::EventCancelled, order_id, "").await?;
+    }
+    Ok(())
 }
 
 /// How far it is: a result an order, the refused ones first.

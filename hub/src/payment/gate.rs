@@ -135,11 +135,12 @@ pub async fn open(pool: &PgPool, reason: &str, by: &str, note: &str) -> Result<(
         let now = clock::now(&mut tx).await?;
         if let Some(class) = class_of_reason(&reason) {
             sqlx::query!(
-                "update money_finding set acknowledged_at = $2, acknowledged_by = $3
+                "update money_finding set acknowledged_at = $2, acknowledged_by = $3, acknowledged_note = $4
                  where class = $1 and cleared_at is null and acknowledged_at is null",
                 class,
                 now,
-                by
+                by,
+                note
             )
             .execute(&mut *tx)
             .await?;

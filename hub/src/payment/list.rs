@@ -60,7 +60,7 @@ async fn findings(pool: &PgPool) -> sqlx::Result<Vec<Finding>> {
     sqlx::query_as!(
         Finding,
         r#"select f.id, f.class, f.subject, o.code as "order_code?", f.pi_id, f.amount as provider_amount, f.currency, f.detail,
-                  f.found_at, f.last_seen_at, (f.repaired_at is not null) as "repaired!", f.acknowledged_by
+                  f.found_at, f.last_seen_at, (f.repaired_at is not null) as "repaired!", f.acknowledged_by, f.acknowledged_note
            from money_finding f left join "order" o on o.id = f.order_id
            where f.cleared_at is null order by f.found_at limit $1"#,
         ROWS_MAX

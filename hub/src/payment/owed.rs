@@ -2,8 +2,12 @@
 //!
 //! Invariants
 //! - A refund that failed is replaced once (`replaced_by`), and stays on the list until then.
-//! - What takes its place is counted like any other: no more goes back than came.
+//! - What takes its place is counted like any other, by card or by hand, where the money came from: no more goes back
+//!   than was captured (`attempt_refund_within_capture`).
+//! - What somebody gave back elsewhere takes the place of what failed before it explains anything else.
 
+use chrono::{DateTime, Utc};
+use fullhouse_protocol::money::Refund;
 use sqlx::PgPool;
 use uuid::Uuid;
 
@@ -30,9 +34,22 @@ pub enum RetryError {
     /// It has not failed, or was seen to already.
     #[error("the refund is {0}")]
     NotFailed(String),
+    /// Somebody has seen to it, and not in the way that is asked for now.
+    #[error("refund {replaced_by} by {kind} has taken its place")]
+    SeenToOtherwise { replaced_by: Uuid, kind: String },
+    /// The rest went back already.
+    #[error("{left_minor} are left to give back")]
+    MoreThanIsLeft { left_minor: i64 },
+    /// The provider says that more went back than we know of.
+    #[error("the books were not compared since the provider refused it")]
+    BooksNotCompared,
     #[error(transparent)]
     Database(#[from] sqlx::Error),
 }
+
+/// Words by which the provider says that it has given back more than we know of: how much is owed by hand is known
+/// when the books were compared.
+const GIVEN_BACK_ELSEWHERE: [&str; 2] = ["amount_too_large", "charge_already_refunded"];
 
 /// Sees to a refund that failed. Returns the refund that takes its place; asked again, the same one.
 pub async fn retry(
@@ -73,21 +90,44 @@ pub async fn retry_in(
     if let Some(attempt_id) = found.attempt_id {
         sqlx::query!("select id from attempt where id = $1 for no key update", attempt_id).fetch_one(&mut **tx).await?;
     }
-    let failed =
-        sqlx::query!("select state, replaced_by, amount_minor from refund where id = $1 for no key update", refund_id)
-            .fetch_one(&mut **tx)
-            .await?;
-    if let Some(replaced_by) = failed.replaced_by {
-        return Ok(replaced_by);
+    if let Some(attempt_id) = found.attempt_id {
+        cover_by_outside(tx, attempt_id).await?;
+    }
+    let failed = sqlx::query!(
+        r#"select r.state, r.replaced_by, r.amount_minor, r.failure, r.settled_at, i.kind as "instead?"
+           from refund r left join refund i on i.id = r.replaced_by where r.id = $1 for no key update of r"#,
+        refund_id
+    )
+    .fetch_one(&mut **tx)
+    .await?;
+    if let (Some(replaced_by), Some(kind)) = (failed.replaced_by, failed.instead) {
+        return if (kind == "card") == (instead == Instead::Card) {
+            Ok(replaced_by)
+        } else {
+            Err(RetryError::SeenToOtherwise { replaced_by, kind })
+        };
     }
     let (Some(attempt_id), "failed") = (found.attempt_id, failed.state.as_str()) else {
         return Err(RetryError::NotFailed(failed.state));
     };
+    let left_minor = sqlx::query_scalar!(
+        r#"select captured_minor - refunded_minor as "left!" from attempt where id = $1"#,
+        attempt_id
+    )
+    .fetch_one(&mut **tx)
+    .await?;
+    if failed.amount_minor > left_minor {
+        return Err(RetryError::MoreThanIsLeft { left_minor });
+    }
+    let elsewhere = failed.failure.as_deref().is_some_and(|word| GIVEN_BACK_ELSEWHERE.contains(&word));
+    if elsewhere && instead == Instead::ByHand && !compared_since(tx, failed.settled_at).await? {
+        return Err(RetryError::BooksNotCompared);
+    }
     let now = clock::now(tx).await?;
     let by_hand = instead == Instead::ByHand;
     let id = sqlx::query_scalar!(
         "insert into refund (id, attempt_id, tender_id, request_id, kind, amount_minor, state, reason, created_at, settled_at)
-         select $2, case when $3 then null else attempt_id end, tender_id, request_id, case when $3 then 'cash' else 'card' end,
+         select $2, attempt_id, tender_id, request_id, case when $3 then 'cash' else 'card' end,
                 amount_minor, case when $3 then 'succeeded' else 'pending' end, reason, $4::timestamptz,
                 case when $3 then $4::timestamptz end
          from refund where id = $1 returning id",
@@ -113,4 +153,78 @@ pub async fn retry_in(
     log::note(tx, found.order_id, "refund", &format!("{} given back {how}: {reason}", failed.amount_minor), actor, now)
         .await?;
     Ok(id)
+}
+
+/// Refunds that somebody made elsewhere and that explain nothing yet take the place of those of this attempt that failed.
+async fn cover_by_outside(tx: &mut Tx, attempt_id: Uuid) -> sqlx::Result<()> {
+    let outside = sqlx::query!(
+        "select id, amount_minor from refund
+         where attempt_id = $1 and reason = 'outside' and request_id is null and state <> 'failed'
+         order by created_at, id",
+        attempt_id
+    )
+    .fetch_all(&mut **tx)
+    .await?;
+    for refund in outside {
+        if let Some(failed) = to_cover(tx, attempt_id, refund.amount_minor).await? {
+            cover(tx, failed, refund.id, refund.amount_minor).await?;
+        }
+    }
+    Ok(())
+}
+
+/// A refund of the attempt that failed, that nobody has seen to, and that is owed so much or more.
+pub(super) async fn to_cover(tx: &mut Tx, attempt_id: Uuid, amount_minor: i64) -> sqlx::Result<Option<Uuid>> {
+    sqlx::query_scalar!(
+        "select id from refund
+         where attempt_id = $1 and kind = 'card' and state = 'failed' and replaced_by is null and amount_minor >= $2
+         order by amount_minor, created_at, id limit 1 for no key update",
+        attempt_id,
+        amount_minor
+    )
+    .fetch_optional(&mut **tx)
+    .await
+}
+
+/// Of what failed, `by` has given back so much: all of it, or a part; then the rest is owed.
+pub(super) async fn cover(tx: &mut Tx, failed: Uuid, by: Uuid, amount_minor: i64) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update refund b set request_id = f.request_id, reason = 'outside_instead' from refund f where b.id = $2 and f.id = $1",
+        failed,
+        by
+    )
+    .execute(&mut **tx)
+    .await?;
+    sqlx::query!(
+        "update refund set replaced_by = case when amount_minor = $3 then $2::uuid end,
+                amount_minor = case when amount_minor = $3 then amount_minor else amount_minor - $3 end
+         where id = $1",
+        failed,
+        by,
+        amount_minor
+    )
+    .execute(&mut **tx)
+    .await?;
+    Ok(())
+}
+
+/// Whether the books were read to their end by a run that began after this.
+async fn compared_since(tx: &mut Tx, at: Option<DateTime<Utc>>) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(
+        r#"select exists(select from reconciliation_run where ok and ($1::timestamptz is null or started_at > $1)) as "compared!""#,
+        at
+    )
+    .fetch_one(&mut **tx)
+    .await
+}
+
+/// A refund as it is now.
+pub async fn one(pool: &PgPool, refund_id: Uuid) -> sqlx::Result<Refund> {
+    sqlx::query_as!(
+        Refund,
+        "select id, kind, amount_minor, state, failure, replaced_by from refund where id = $1",
+        refund_id
+    )
+    .fetch_one(pool)
+    .await
 }

@@ -139,6 +139,20 @@ pub async fn give_back_in(tx: &mut Tx, event_id: i64, ask: &Ask) -> Result<Uuid,
     Ok(request_id)
 }
 
+/// The same, asked for less than a minute ago under another key: then somebody may have typed it twice. That key.
+pub async fn just_given_back(pool: &PgPool, ask: &Ask) -> sqlx::Result<Option<String>> {
+    sqlx::query_scalar!(
+        "select key from refund_request
+         where order_id = $1 and body_hash = $2 and created_at > db_clock() - interval '1 minute' and key <> $3
+         order by created_at desc limit 1",
+        ask.order_id,
+        body_hash(ask),
+        ask.key
+    )
+    .fetch_optional(pool)
+    .await
+}
+
 /// Over what the request means, not over who sent it or how it was written.
 fn body_hash(ask: &Ask) -> Vec<u8> {
     let mut hash = Sha256::new();

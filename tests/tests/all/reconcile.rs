@@ -425,13 +425,18 @@ async fn the_command_line_says_and_does_the_same() {
     let (code, out, error) = run(&["reconcile", "--hours", "2", "--json"]).await;
     assert_eq!((code, json(&out)["findings"][0]["class"].clone()), (1, json!("M1")), "{error}");
     let (code, out, _) = run(&["money"]).await;
-    assert!(code == 0 && out.contains("The gate is CLOSED") && out.contains("Money without an order: 1"), "{out}");
+    assert!(code == 1 && out.contains("The gate is CLOSED") && out.contains("Money without an order: 1"), "{out}");
     assert_eq!(json(&run(&["money", "--json"]).await.1)["gate"][0]["reason"], "captured_without_order");
     let (code, ..) = run(&["gate", "open", "captured_without_order", "--by", "Ada", "--note", "a test"]).await;
     assert_eq!(code, 0);
-    assert!(run(&["gate", "show"]).await.1.contains("open"));
+    let (code, out, _) = run(&["gate", "show"]).await;
+    assert!(code == 0 && out.contains("open"), "{out}");
+    assert_eq!(run(&["money"]).await.0, 0, "what it was closed for is acknowledged");
     assert_eq!(run(&["gate", "open", "captured_without_order", "--by", "Ada"]).await.0, 1, "it is open");
     assert_eq!(run(&["gate", "pause", "--by", "Ada", "--note", "lunch"]).await.0, 0);
+    assert_eq!(run(&["gate", "show"]).await.0, 1);
+    assert_eq!(run(&["gate", "open", "paused", "--by", " ", "--note", "x"]).await.0, 2, "who?");
+    assert_eq!(run(&["gate", "open", "paused", "--by", "Ada", "--note", ""]).await.0, 2);
     assert_eq!(run(&["gate", "open", "paused", "--by", "Ada"]).await.0, 0);
 
     let order = paid["code"].as_str().expect("a code");
@@ -439,14 +444,23 @@ async fn the_command_line_says_and_does_the_same() {
         run(&["refund", order, "--seats", "1", "--seats-become", "on-sale", "--reason", "ill", "--by", "Ada"]).await;
     assert!(code == 0 && out.contains("4500 EUR go back"), "{out}{error}");
     assert_eq!(run(&["refund", order, "--reason", "ill", "--by", "Ada"]).await.0, 1, "of what?");
+    assert_eq!(run(&["refund", order, "--all", "--reason", "", "--by", "Ada"]).await.0, 2);
+    let part = ["refund", order, "--amount", "100", "--reason", "cold", "--by", "Ada"];
+    let (code, out, _) = run(&part).await;
+    assert!(code == 0 && out.contains("--key "), "{out}");
+    let (code, _, error) = run(&part).await;
+    assert!(code == 1 && error.contains("less than a minute ago"), "typed twice: {error}");
+    let key = out.split("--key ").nth(1).and_then(|rest| rest.split(')').next()).expect("the key");
+    assert_eq!(run(&[&part[..], &["--key", key]].concat()).await.0, 0, "the same refund");
+    assert_eq!(run(&[&part[..], &["--again"]].concat()).await.0, 0, "once more");
     let slug: String =
         sqlx::query_scalar("select slug from event").fetch_one(scene.database.pool()).await.expect("one");
     eventually("the first part has arrived", || async {
-        (scene.provider.ledger().await.refunded() == 4_500).then_some(())
+        (scene.provider.ledger().await.refunded() == 4_700).then_some(())
     })
     .await;
     let (code, out, error) = run(&["event", "cancel", &slug, "--reason", "ill", "--by", "Ada", "--json"]).await;
-    assert_eq!((code, json(&out)["orders"][0]["amount_minor"].clone()), (0, json!(4_500)), "{error}");
+    assert_eq!((code, json(&out)["orders"][0]["amount_minor"].clone()), (0, json!(4_300)), "{error}");
     eventually("all of it has arrived", || async { (scene.provider.ledger().await.refunded() == 9_000).then_some(()) })
         .await;
     assert_eq!(run(&["event", "cancel", "no-such", "--reason", "x", "--by", "Ada"]).await.0, 1);

@@ -230,10 +230,23 @@ async fn a_refused_refund_stays_on_the_list_until_somebody_has_seen_to_it() {
         list["refunds"].as_array().unwrap().iter().map(|r| r["refund_id"].as_str().unwrap().to_owned()).collect();
     assert_eq!(list["refunds"][0]["failure"], "parameter_invalid");
     let retry = |id: &str| format!("/api/staff/refunds/{id}/retry");
-    assert_eq!(scene.till.post(&retry(&failed[0]), json!({ "reason": "again" })).await.status, 204);
-    assert_eq!(scene.till.post(&retry(&failed[0]), json!({ "reason": "twice" })).await.status, 204, "the same one");
+    let instead = scene.till.post(&retry(&failed[0]), json!({ "reason": "again" })).await.ok();
+    assert_eq!((&instead["kind"], &instead["amount_minor"]), (&json!("card"), &json!(4_500)));
+    let again = scene.till.post(&retry(&failed[0]), json!({ "reason": "twice" })).await.ok();
+    assert_eq!(again["id"], instead["id"], "the same one");
     let by_hand = json!({ "by_hand": true, "reason": "sent by the bank" });
-    assert_eq!(scene.till.post(&retry(&failed[1]), by_hand).await.status, 204);
+    let told = scene.till.post(&retry(&failed[0]), by_hand.clone()).await;
+    assert_eq!(
+        (told.code(), &told.body["kind"]),
+        ("refund_not_failed", &json!("card")),
+        "it is on its way to the card"
+    );
+    assert_eq!(told.body["replaced_by"], instead["id"]);
+    let instead = scene.till.post(&retry(&failed[1]), by_hand.clone()).await.ok();
+    assert_eq!((&instead["kind"], &instead["state"]), (&json!("cash"), &json!("succeeded")));
+    assert_eq!(scene.till.post(&retry(&failed[1]), by_hand).await.ok()["id"], instead["id"]);
+    let told = scene.till.post(&retry(&failed[1]), json!({ "reason": "by card" })).await;
+    assert_eq!((told.code(), &told.body["kind"]), ("refund_not_failed", &json!("cash")), "it was handed over");
     scene.until_settled().await;
     let list = scene.till.get("/api/staff/money").await.ok();
     assert_eq!((&list["refunds_failed"], &list["refunds"]), (&json!(0), &json!([])));

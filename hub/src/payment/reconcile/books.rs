@@ -6,12 +6,15 @@
 
 use anyhow::{Context, bail};
 use chrono::{DateTime, TimeDelta, Utc};
+use reqwest::StatusCode;
 use serde_json::Value;
 use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::payment::{
-    provider::{BalanceTransaction, Book, Call, Client, IntentStatus, Page, PaymentIntent, Refund, RefundStatus},
+    provider::{
+        BalanceTransaction, Book, Call, Client, IntentStatus, Outcome, Page, PaymentIntent, Refund, RefundStatus,
+    },
     record,
 };
 
@@ -173,15 +176,41 @@ fn refund_status(status: &RefundStatus) -> &str {
     }
 }
 
-/// One intent, asked for by its id. None: the provider has none, or did not answer.
-pub async fn one(pool: &PgPool, client: &Client, pi_id: &str) -> anyhow::Result<Option<PaymentIntent>> {
+/// What the provider says of one intent.
+#[derive(Debug)]
+pub enum Shown {
+    Intent(Box<PaymentIntent>),
+    /// It has none of this id (any more). That is an answer like any other.
+    Gone,
+    /// It did not answer.
+    Nothing,
+}
+
+/// One intent, asked for by its id.
+pub async fn look(pool: &PgPool, client: &Client, pi_id: &str) -> anyhow::Result<Shown> {
     let call = Call::get(pi_id);
     let answer = client.send(&call).await;
     let mut db = pool.acquire().await?;
     record::note_how(&mut db, record::How::of(call.op, &answer)).await?;
-    let intent: Option<PaymentIntent> = answer.object();
-    if let Some(intent) = &intent {
-        write_intent(pool, intent).await?;
+    if let Some(intent) = answer.object::<PaymentIntent>() {
+        write_intent(pool, &intent).await?;
+        return Ok(Shown::Intent(Box::new(intent)));
     }
-    Ok(intent)
+    let refused = matches!(&answer.outcome, Outcome::Rejected(refusal) if refusal.code == "resource_missing");
+    if !(refused && answer.http == Some(StatusCode::NOT_FOUND)) {
+        return Ok(Shown::Nothing);
+    }
+    sqlx::query!("update provider_intent set status = 'gone', seen_at = db_clock() where pi_id = $1", pi_id)
+        .execute(&mut *db)
+        .await?;
+    tracing::warn!(intent.id = pi_id, "the provider has no such payment any more");
+    Ok(Shown::Gone)
+}
+
+/// The same, for whoever needs the intent. None: the provider has none, or did not answer.
+pub async fn one(pool: &PgPool, client: &Client, pi_id: &str) -> anyhow::Result<Option<PaymentIntent>> {
+    Ok(match look(pool, client, pi_id).await? {
+        Shown::Intent(intent) => Some(*intent),
+        Shown::Gone | Shown::Nothing => None,
+    })
 }

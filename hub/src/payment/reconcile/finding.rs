@@ -5,7 +5,7 @@
 //! - Finding the same thing twice is one row.
 
 use chrono::{DateTime, Utc};
-use sqlx::PgConnection;
+use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 /// PAYMENTS' classes.
@@ -126,6 +126,20 @@ pub async fn repaired(db: &mut PgConnection, id: i64, done: bool, now: DateTime<
     .execute(db)
     .await?;
     Ok(())
+}
+
+/// A person has seen to it. False: there is no such finding that is open and that nobody has seen to.
+pub async fn acknowledge(pool: &PgPool, id: i64, by: &str, note: &str) -> sqlx::Result<bool> {
+    let done = sqlx::query!(
+        "update money_finding set acknowledged_at = db_clock(), acknowledged_by = $2, acknowledged_note = $3
+         where id = $1 and cleared_at is null and acknowledged_at is null",
+        id,
+        by,
+        note
+    )
+    .execute(pool)
+    .await?;
+    Ok(done.rows_affected() == 1)
 }
 
 /// Those that were not seen since then are over.

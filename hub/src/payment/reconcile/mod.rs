@@ -197,7 +197,8 @@ async fn look_again(pool: &PgPool, client: &Client, started_at: DateTime<Utc>) -
     .fetch_all(pool)
     .await?;
     for pi_id in unseen {
-        anyhow::ensure!(books::one(pool, client, &pi_id).await?.is_some(), "the provider did not show {pi_id}");
+        let shown = books::look(pool, client, &pi_id).await?;
+        anyhow::ensure!(!matches!(shown, books::Shown::Nothing), "the provider did not show {pi_id}");
     }
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! A refund that somebody made elsewhere (the provider's own pages): written down as what it is.
 //!
-//! It takes from what is left of the order's lines, like a refund of an amount: the seats stay sold
-//! until a person says what becomes of them, and what is given back later adds up with it.
+//! It takes the place of a refund of ours that failed, if there is one of so much. If not, it takes from what is left
+//! of the order's lines, like a refund of an amount: the seats stay sold until a person says what becomes of them, and
+//! what is given back later adds up with it.
 
 use anyhow::Context;
 use chrono::{DateTime, Utc};
@@ -14,6 +15,7 @@ use crate::{
     db::{self, Tx},
     payment::{
         apportion::{What, apportion},
+        owed,
         provider::money,
         refund,
     },
@@ -72,12 +74,17 @@ async fn write(tx: &mut Tx, re_id: &str, theirs: &Theirs) -> sqlx::Result<()> {
         .fetch_one(&mut **tx)
         .await?;
     let now = clock::now(tx).await?;
-    let request_id = take_from_lines(tx, re_id, theirs, now).await?;
+    let failed = owed::to_cover(tx, theirs.attempt_id, theirs.amount_minor).await?;
+    let request_id = match failed {
+        Some(_) => None,
+        None => take_from_lines(tx, re_id, theirs, now).await?,
+    };
+    let refund_id = Uuid::now_v7();
     let state = if theirs.status == "succeeded" { "succeeded" } else { "accepted" };
     sqlx::query!(
         "insert into refund (id, attempt_id, tender_id, request_id, kind, amount_minor, state, provider_id, reason, created_at, settled_at)
          values ($1, $2, $3, $4, 'card', $5, $6, $7, 'outside', $8::timestamptz, case when $6 = 'succeeded' then $8 end)",
-        Uuid::now_v7(),
+        refund_id,
         theirs.attempt_id,
         theirs.tender_id,
         request_id,
@@ -88,6 +95,12 @@ async fn write(tx: &mut Tx, re_id: &str, theirs: &Theirs) -> sqlx::Result<()> {
     )
     .execute(&mut **tx)
     .await?;
+    if let Some(failed) = failed {
+        owed::cover(tx, failed, refund_id, theirs.amount_minor).await?;
+        let said =
+            format!("{} given back outside of Fullhouse ({re_id}) instead of what had failed", theirs.amount_minor);
+        log::note(tx, theirs.order_id, "refund", &said, "reconciliation", now).await?;
+    }
     Ok(())
 }
 
