@@ -202,7 +202,9 @@ fn checked(new: NewAccount, password_length_min: usize) -> Result<NewAccount, Ac
     let shaped = email.split_once('@').is_some_and(|(local, host)| {
         !local.is_empty() && !host.is_empty() && !host.contains('@') && !host.starts_with('.') && !host.ends_with('.')
     });
+    // Nor what the mail can't be sent to: by the letter's own rules.
     if !shaped
+        || email.parse::<lettre::Address>().is_err()
         || email.len() > EMAIL_LENGTH_MAX
         || email.chars().any(|c| c.is_whitespace() || c.is_control() || is_invisible(c))
     {
@@ -241,8 +243,20 @@ mod tests {
     #[test]
     fn details_are_checked_one_by_one() {
         assert_eq!(field_refused("a@b.example", "A", "long enough"), None);
-        for email in ["", "a", "@b", "a@", "a@b@c", "a b@c", "a@.c", "a@c.", "a\n@c", &format!("{}@c", "a".repeat(260))]
-        {
+        for email in [
+            "",
+            "a",
+            "@b",
+            "a@",
+            "a@b@c",
+            "a b@c",
+            "a@.c",
+            "a@c.",
+            "a\n@c",
+            "<a@x.org>",
+            "a..b@x.org",
+            &format!("{}@c", "a".repeat(260)),
+        ] {
             assert_eq!(field_refused(email, "A", "long enough"), Some("email"), "{email:?}");
         }
         for name in ["", "  ", "\u{0}", "\u{200b}\u{3164}", "\u{2800}\u{202e}", "\u{feff} \u{ad}", &"n".repeat(201)] {

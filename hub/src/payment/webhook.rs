@@ -47,7 +47,7 @@ pub async fn accept(
     // The provider's clock against ours, not the database's: a test that sets the time signs with the real one.
     signature::verify(header, &body, secrets, Utc::now().timestamp())?;
     let event: Value = serde_json::from_slice(&body).map_err(|_| WebhookError::NotAnEvent)?;
-    let text = |at: &str| event.pointer(at).and_then(Value::as_str).filter(|t| t.len() <= ID_MAX).map(str::to_owned);
+    let text = |at: &str| event.pointer(at).and_then(Value::as_str).filter(|t| is_id(t)).map(str::to_owned);
     let (Some(event_id), Some(kind)) = (text("/id"), text("/type")) else { return Err(WebhookError::NotAnEvent) };
     let object_id = intent_of(&event).map(str::to_owned);
     let mode = event.get("livemode").and_then(Value::as_bool).unwrap_or(false);
@@ -76,12 +76,17 @@ pub async fn accept(
     .await
 }
 
+/// U+0000 can't be stored as text: an event of such an id or type is none, and such an object is not one of ours.
+fn is_id(text: &str) -> bool {
+    text.len() <= ID_MAX && !text.contains('\0')
+}
+
 /// The intent that an event is about, itself or as what was refunded or charged.
 fn intent_of(event: &Value) -> Option<&str> {
     let object = event.pointer("/data/object")?;
     let field = if object["object"] == "payment_intent" { "id" } else { "payment_intent" };
     let collected = "/action/process_payment_intent/payment_intent"; // by a reader
-    object.get(field).or_else(|| object.pointer(collected))?.as_str().filter(|id| id.len() <= ID_MAX)
+    object.get(field).or_else(|| object.pointer(collected))?.as_str().filter(|id| is_id(id))
 }
 
 /// Our attempt, as it was written into the object's metadata.
@@ -94,7 +99,7 @@ fn attempt_of(raw: &[u8]) -> Option<Uuid> {
 fn refund_of(raw: &[u8]) -> Option<(String, Option<Uuid>)> {
     let event: Value = serde_json::from_slice(raw).ok()?;
     let object = event.pointer("/data/object").filter(|o| o["object"] == "refund")?;
-    let id = object["id"].as_str().filter(|id| id.len() <= ID_MAX)?;
+    let id = object["id"].as_str().filter(|id| is_id(id))?;
     Some((id.to_owned(), object.pointer("/metadata/refund").and_then(Value::as_str).and_then(|r| r.parse().ok())))
 }
 

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Simulator, rules::Webhook};
+use super::{Simulator, rules::Webhook, state};
 use crate::{config::Secret, payment::signature};
 
 impl Simulator {
     /// Delivers what has happened since the last time. Waits only for those that must arrive before the answer does.
     pub(super) async fn deliver_outgoing(&self) {
+        state::keep_now(self).await; // a webhook is an answer too
         let outgoing = std::mem::take(&mut self.world().outgoing);
         for (event, how) in outgoing {
             let (sim, first) = (self.clone(), how.before_response);

@@ -19,7 +19,7 @@ use super::{
     params::Params,
     reader,
     rules::{self, Effect, Latency, Network, Status, Subject},
-    settlement,
+    settlement, state,
     world::{Key, World},
 };
 
@@ -47,9 +47,13 @@ pub async fn v1(State(sim): State<Simulator>, request: Request) -> Response<Body
             "message": "The body of a request is at most 1 MiB."});
         return (StatusCode::PAYLOAD_TOO_LARGE, Json(json!({ "error": error }))).into_response();
     };
-    let work = tokio::spawn(async move { Work::new(sim, parts, body).run().await });
+    let works = sim.clone();
+    let work = tokio::spawn(async move { Work::new(works, parts, body).run().await });
     match work.await {
-        Ok(Fate::Answer(response)) => response,
+        Ok(Fate::Answer(response)) => {
+            state::keep_now(&sim).await;
+            response
+        }
         Ok(Fate::Break) | Err(_) => {
             let mut response = Response::new(Body::empty());
             response.extensions_mut().insert(Break);

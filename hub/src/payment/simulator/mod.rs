@@ -95,6 +95,8 @@ struct Inner {
     config: SimulatorConfig,
     world: Mutex<World>,
     webhook_url: Mutex<Option<String>>,
+    /// Whoever has it writes the truth down.
+    writing: tokio::sync::Mutex<()>,
     http: reqwest::Client,
     stop: CancellationToken,
 }
@@ -149,6 +151,7 @@ pub async fn serve_with_control(
     let sim = Simulator(Arc::new(Inner {
         world: Mutex::new(read.unwrap_or_else(|| World::new(config.seed))),
         webhook_url: Mutex::new(config.webhook_url.clone()),
+        writing: tokio::sync::Mutex::new(()),
         http: reqwest::Client::builder().no_proxy().build().context("the HTTP client of webhooks")?,
         stop: stop.clone(),
         config,

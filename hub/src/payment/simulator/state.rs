@@ -2,7 +2,8 @@
 //!
 //! Invariants
 //! - The file is whole: it is written beside its place, then moved there.
-//! - It is written soon after each change, and a last time when nobody is answered any more.
+//! - What an answer says is written before the answer leaves: whoever was told finds it, however we end.
+//! - What changes by itself is written soon after, and a last time when nobody is answered any more.
 
 use std::{
     fs,
@@ -58,8 +59,12 @@ impl StateFile {
         let mut pause = PAUSE_MIN;
         loop {
             let last = still.run_until_cancelled(tokio::time::sleep(pause)).await.is_none();
-            let (sim, path, began) = (sim.clone(), self.0.clone(), Instant::now());
-            let written = tokio::task::spawn_blocking(move || write_changed(&sim, &path)).await;
+            let began = Instant::now();
+            let written = {
+                let _turn = sim.0.writing.lock().await;
+                let (sim, path) = (sim.clone(), self.0.clone());
+                tokio::task::spawn_blocking(move || write_changed(&sim, &path)).await
+            };
             pause = PAUSE_MIN.max(began.elapsed() * PAUSE_FACTOR);
             if let Ok(Err(error)) = written {
                 tracing::warn!(%error, "the payment simulator's state could not be written");
@@ -69,6 +74,17 @@ impl StateFile {
                 return;
             }
         }
+    }
+}
+
+/// Before an answer leaves. Many who wait are served by one writing.
+pub(super) async fn keep_now(sim: &Simulator) {
+    let Some(path) = sim.config().state_file.clone() else { return };
+    let _turn = sim.0.writing.lock().await;
+    let sim = sim.clone();
+    let written = tokio::task::spawn_blocking(move || write_changed(&sim, &path)).await;
+    if let Ok(Err(error)) = written {
+        tracing::warn!(%error, "the payment simulator's state could not be written");
     }
 }
 
