@@ -230,7 +230,7 @@ impl Ledger {
         let confirmed: i64 = sqlx::query_scalar(
             "select (coalesce(sum(t.amount_minor), 0) - coalesce(sum((
                  select sum(r.amount_minor) from refund r join attempt a on a.id = r.attempt_id
-                 where a.tender_id = t.id and a.state = 'captured' and r.state <> 'failed')), 0))::bigint
+                 where a.tender_id = t.id and a.state = 'captured' and r.kind = 'card' and r.state <> 'failed')), 0))::bigint
              from tender t join \"order\" o on o.id = t.order_id where t.kind = 'card'
                and (o.state = 'confirmed' or (o.cancel_reason = 'refunded' and exists (
                    select from attempt a where a.tender_id = t.id and a.state = 'captured')))",
