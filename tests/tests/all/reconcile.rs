@@ -442,7 +442,7 @@ async fn the_command_line_says_and_does_the_same() {
     let order = paid["code"].as_str().expect("a code");
     let (code, out, error) =
         run(&["refund", order, "--seats", "1", "--seats-become", "on-sale", "--reason", "ill", "--by", "Ada"]).await;
-    assert!(code == 0 && out.contains("4500 EUR go back"), "{out}{error}");
+    assert!(code == 0 && out.contains("go back") && out.contains("45.00"), "{out}{error}");
     assert_eq!(run(&["refund", order, "--reason", "ill", "--by", "Ada"]).await.0, 1, "of what?");
     assert_eq!(run(&["refund", order, "--all", "--reason", "", "--by", "Ada"]).await.0, 2);
     let part = ["refund", order, "--amount", "100", "--reason", "cold", "--by", "Ada"];
