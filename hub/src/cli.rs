@@ -20,7 +20,7 @@ use crate::{
     },
     config::Config,
     db, demo, edge, mail,
-    payment::simulator,
+    payment::{self, simulator},
     retention,
     serve::{self, Roles, StartOptions},
     telemetry, watch,
@@ -82,12 +82,24 @@ enum Command {
     Gate(money::GateCommand),
     /// Give back an order, seats of it, or an amount.
     Refund(money::RefundArgs),
+    /// Who this database's house is to the payment provider.
+    #[command(subcommand)]
+    Installation(InstallationCommand),
     /// Look for everything that must never be true; exit with 1 if something is.
     Check,
     /// Print the description of the API (OpenAPI).
     Openapi,
     /// Print every setting with its default, unit and reason.
     Settings,
+}
+
+#[derive(Subcommand)]
+enum InstallationCommand {
+    /// Print its id, which everything that is asked of the provider bears.
+    Show,
+    /// Give this copy of another house's database an id of its own, before a hub is started on it. Payments that came
+    /// with the copy stay that house's: they are shown and never touched. Not for a database that is restored to go on.
+    New,
 }
 
 #[derive(Subcommand)]
@@ -288,6 +300,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
             Ok(())
         }
         Command::Operator(Operator::Add { email, name }) => add_operator(&config, email, name).await,
+        Command::Installation(command) => installation(&config, &command).await,
         Command::Check => check(&config).await,
         Command::Openapi => {
             print!("{}", edge::openapi::document());
@@ -414,6 +427,16 @@ fn read_password() -> anyhow::Result<String> {
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
+async fn installation(config: &Config, command: &InstallationCommand) -> anyhow::Result<()> {
+    let pool = open(config).await?;
+    let id = match command {
+        InstallationCommand::Show => payment::installation::id(&pool).await?,
+        InstallationCommand::New => payment::installation::renew(&pool).await?,
+    };
+    println!("{id}");
+    Ok(())
+}
+
 async fn check(config: &Config) -> anyhow::Result<()> {
     let pool = open(config).await?;
     let violations = watch::check(&pool).await?;
@@ -423,6 +446,7 @@ async fn check(config: &Config) -> anyhow::Result<()> {
     }
     anyhow::ensure!(violations.is_empty(), "what must always be true is not: {} found", violations.len());
     println!("{} invariants hold", watch::INVARIANTS.len());
+    println!("installation {}", payment::installation::id(&pool).await?);
     Ok(())
 }
 

@@ -84,6 +84,7 @@ impl One<'_> {
         Ok(match op {
             Op::Create => Call::create(
                 NewIntent {
+                    installation: row.installation,
                     attempt_id: row.id,
                     order_id: row.order_id,
                     amount_minor: row.amount_minor,
@@ -99,7 +100,7 @@ impl One<'_> {
             Op::Cancel => Call::cancel(row.id, pi_id()?, n),
             Op::Refund => {
                 let refund = row.refund.as_ref().ok_or_else(|| anyhow::anyhow!("no refund is under way"))?;
-                Call::refund(row.id, refund.id, pi_id()?, &row.currency, refund.amount_minor, n)?
+                Call::refund(row.installation, row.id, refund.id, pi_id()?, &row.currency, refund.amount_minor, n)?
             }
             Op::Get | Op::ListRefunds | Op::Books => anyhow::bail!("reads have no key"),
         })

@@ -220,7 +220,8 @@ async fn unknown(db: &mut PgConnection, s: &config::Gate, now: DateTime<Utc>) ->
         r#"select count(*) filter (where state in ('auth_unknown', 'capture_unknown', 'void_unknown')) as "unknown!",
                   count(*) filter (where created_at > $1) as "begun!",
                   count(*) filter (where created_at > $1 and state in ('auth_unknown', 'capture_unknown', 'void_unknown')) as "lately!"
-           from attempt where created_at > $1 or state in ('auth_unknown', 'capture_unknown', 'void_unknown')"#,
+           from attempt where installation = (select installation_id())
+             and (created_at > $1 or state in ('auth_unknown', 'capture_unknown', 'void_unknown'))"#,
         now - chrono::TimeDelta::seconds(s.window_s)
     )
     .fetch_one(db)

@@ -8,6 +8,7 @@
 //! - Every call is written down before it is made, and repeated byte for byte.
 //! - Captured money ends as tickets or as exactly one refund.
 
+pub mod installation; // whose payments are ours to touch
 pub mod provider; // our client of the provider's wire
 pub mod machine; // the states of an attempt, as a table
 pub mod attempt; // as its buyer begins, follows and gives it up

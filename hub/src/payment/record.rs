@@ -21,6 +21,8 @@ use super::{
 #[derive(Debug, Clone)]
 pub struct Row {
     pub id: Uuid,
+    /// The house that it belongs to.
+    pub installation: Uuid,
     pub order_id: Uuid,
     pub event_id: i64,
     pub hold_id: Uuid,
@@ -81,7 +83,7 @@ impl Row {
 
 pub async fn load(pool: &PgPool, id: Uuid, margin: TimeDelta) -> anyhow::Result<Row> {
     let row = sqlx::query!(
-        r#"select a.order_id, o.event_id, o.hold_id, a.amount_minor, a.currency, a.payment_method, a.pi_id, a.state,
+        r#"select a.installation, a.order_id, o.event_id, o.hold_id, a.amount_minor, a.currency, a.payment_method, a.pi_id, a.state,
                   a.version, a.pokes, a.tries, a.unknown_since, a.hold_expires_at, a.authorised_minor,
                   o.cancel_requested, a.reader_id, a.stop_requested, db_clock() as "now!"
            from attempt a join "order" o on o.id = a.order_id where a.id = $1"#,
@@ -92,6 +94,7 @@ pub async fn load(pool: &PgPool, id: Uuid, margin: TimeDelta) -> anyhow::Result<
     let refund = to_see_to(pool, id).await?;
     let mut loaded = Row {
         id,
+        installation: row.installation,
         order_id: row.order_id,
         event_id: row.event_id,
         hold_id: row.hold_id,

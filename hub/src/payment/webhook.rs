@@ -95,6 +95,12 @@ fn attempt_of(raw: &[u8]) -> Option<Uuid> {
     event.pointer("/data/object/metadata/attempt")?.as_str()?.parse().ok()
 }
 
+/// The house that the object is of, as its metadata says.
+fn installation_of(raw: &[u8]) -> Option<Uuid> {
+    let event: Value = serde_json::from_slice(raw).ok()?;
+    event.pointer("/data/object/metadata/installation")?.as_str()?.parse().ok()
+}
+
 /// The refund that an event is about: the provider's id, and ours as it was written into its metadata.
 fn refund_of(raw: &[u8]) -> Option<(String, Option<Uuid>)> {
     let event: Value = serde_json::from_slice(raw).ok()?;
@@ -121,6 +127,10 @@ pub async fn apply(pool: &PgPool) -> sqlx::Result<Vec<Orphan>> {
     .fetch_all(pool)
     .await?;
     let mut orphans = Vec::new();
+    if open.is_empty() {
+        return Ok(orphans);
+    }
+    let us = sqlx::query_scalar!("select id from installation").fetch_one(pool).await?;
     for event in open {
         let mut found = poke(pool, event.object_id.as_deref(), attempt_of(&event.raw)).await?;
         if let Some((provider_id, refund_id)) = refund_of(&event.raw) {
@@ -128,6 +138,8 @@ pub async fn apply(pool: &PgPool) -> sqlx::Result<Vec<Orphan>> {
         }
         let outcome = match found {
             true => "applied",
+            // Another house sells through the same account.
+            false if installation_of(&event.raw).is_some_and(|house| house != us) => "foreign",
             false if event.object_id.is_none() => "not_about_a_payment",
             false if event.now - event.received_at < ORPHAN_AFTER => {
                 try_again(pool, &event.event_id, event.now + TRY_AGAIN).await?;
@@ -166,7 +178,7 @@ async fn poke(pool: &PgPool, pi_id: Option<&str>, attempt_id: Option<Uuid>) -> s
     let poked = sqlx::query!(
         "update attempt set pokes = pokes + 1,
                 next_run_at = case when state in ('captured', 'refunded') then next_run_at else db_clock() end
-         where pi_id = $1 or (id = $2 and (pi_id is null or pi_id = $1))",
+         where installation = installation_id() and (pi_id = $1 or (id = $2 and (pi_id is null or pi_id = $1)))",
         pi_id,
         attempt_id
     )

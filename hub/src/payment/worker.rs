@@ -69,7 +69,8 @@ pub async fn run(payments: Payments, pool: PgPool, stop: CancellationToken) {
     while driving.join_next().await.is_some() {}
 }
 
-/// Takes attempts whose time has come, the longest waiting first.
+/// Takes attempts whose time has come, the longest waiting first. In a copy of another house's database those that
+/// came with it are that house's to drive.
 async fn lease(pool: &PgPool, free: usize, lease: TimeDelta) -> sqlx::Result<Vec<Uuid>> {
     if free == 0 {
         return Ok(Vec::new());
@@ -80,6 +81,7 @@ async fn lease(pool: &PgPool, free: usize, lease: TimeDelta) -> sqlx::Result<Vec
         "update attempt set leased_until = (select db_clock()) + make_interval(secs => $1) where id in (
              select id from attempt where next_run_at <= (select db_clock())
                 and (leased_until is null or leased_until <= (select db_clock()))
+                and installation = (select installation_id())
              order by next_run_at limit $2 for no key update skip locked)
          returning id",
         lease_s,

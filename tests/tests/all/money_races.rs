@@ -2,7 +2,10 @@
 //! the provider and the clocks. The real client, a real socket, the real machine.
 
 use chrono::TimeDelta;
-use fullhouse::{payment::signature, serve::Roles};
+use fullhouse::{
+    payment::{installation, signature},
+    serve::Roles,
+};
 use fullhouse_tests::{
     database::Database,
     eventually, fan,
@@ -651,8 +654,9 @@ async fn race_07_a_payment_that_stays_unknown_is_an_orphan() {
         let race = Race::ready().await;
         let body = format!(
             "amount=700&currency=eur&payment_method={CARD}&capture_method=manual&confirmation_method=manual\
-             &metadata[attempt]={}",
-            uuid::Uuid::new_v4()
+             &metadata[attempt]={}&metadata[installation]={}",
+            uuid::Uuid::new_v4(),
+            installation::id(race.database.pool()).await.expect("the house")
         );
         let id = race.provider.beside("payment_intents", &body).await["id"].as_str().expect("an id").to_owned();
         race.provider.beside(&format!("payment_intents/{id}/confirm"), "").await;

@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 /// All of a peer's checks together; some of them wait for deliveries.
 const PEER_HUNG: Duration = Duration::from_secs(120);
+const HOUSE: Uuid = Uuid::from_u128(5);
 
 /// Where `.ci/setup test` has put them: `target/peers`, beside this test's own file.
 fn installed(what: &str) -> PathBuf {
@@ -79,7 +80,14 @@ struct Stranger {
 impl Stranger {
     async fn create(&self, payment_method: &str) -> PaymentIntent {
         let (attempt_id, order_id) = (self.attempt_id, Uuid::from_u128(7));
-        let new = NewIntent { attempt_id, order_id, amount_minor: 12_500, currency: "EUR", payment_method };
+        let new = NewIntent {
+            installation: HOUSE,
+            attempt_id,
+            order_id,
+            amount_minor: 12_500,
+            currency: "EUR",
+            payment_method,
+        };
         let call = Call::create(new, 0).expect("an amount");
         done(&self.client.send(&without(call, &["confirmation_method"])).await)
     }
@@ -136,7 +144,8 @@ async fn peers_our_client_pays_is_declined_and_meets_a_challenge_at_localstripe(
     assert_eq!(intent.status, IntentStatus::RequiresCapture);
     let intent: PaymentIntent = done(&peer.client.send(&Call::capture(peer.attempt_id, &intent.id, 0)).await);
     assert_eq!(intent.status, IntentStatus::Succeeded);
-    let call = Call::refund(peer.attempt_id, Uuid::from_u128(3), &intent.id, "EUR", 2_500, 0).expect("an amount");
+    let call =
+        Call::refund(HOUSE, peer.attempt_id, Uuid::from_u128(3), &intent.id, "EUR", 2_500, 0).expect("an amount");
     let refund: Refund = done(&peer.client.send(&call).await);
     assert_eq!((&refund.status, refund.amount), (&RefundStatus::Succeeded, 2_500));
 

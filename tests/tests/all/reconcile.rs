@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use fullhouse::{
     config::Config,
     payment::{
-        gate,
+        gate, installation,
         reconcile::{self, Outcome, Report, finding::Class},
     },
 };
@@ -102,6 +102,12 @@ impl Scene {
         id
     }
 
+    /// As an attempt of ours would have written it.
+    pub async fn of_ours(&self) -> String {
+        let house = installation::id(self.database.pool()).await.expect("the test's database answers");
+        format!("&metadata[attempt]={}&metadata[installation]={house}", Uuid::new_v4())
+    }
+
     pub async fn run(&self, sql: &str) {
         sqlx::query(sql).execute(self.database.pool()).await.expect("the test's database answers");
     }
@@ -111,10 +117,6 @@ impl Scene {
         self.hub.stop().await;
         self.database.finish().await;
     }
-}
-
-fn of_ours() -> String {
-    format!("&metadata[attempt]={}", Uuid::new_v4())
 }
 
 #[tokio::test]
@@ -153,7 +155,7 @@ async fn small_pages_are_read_to_their_end() {
 #[tokio::test]
 async fn m1_money_without_an_order_closes_the_gate_until_a_person_opens_it() {
     let scene = Scene::open().await;
-    scene.charge(&of_ours(), true).await;
+    scene.charge(&scene.of_ours().await, true).await;
     assert_eq!(scene.found().await, [(Class::M1, Outcome::Listed)]);
     assert_eq!(scene.closed_for().await, ["captured_without_order"]);
     let (fan, operator) = (scene.fan().await, scene.operator().await);
@@ -222,7 +224,7 @@ async fn m4_an_order_that_was_paid_twice_closes_the_gate() {
     let scene = Scene::open().await;
     let fan = scene.fan().await;
     let paid = scene.bought(&fan, &[1]).await;
-    let metadata = format!("{}&metadata[order]={}", of_ours(), paid["id"].as_str().expect("an id"));
+    let metadata = format!("{}&metadata[order]={}", scene.of_ours().await, paid["id"].as_str().expect("an id"));
     scene.charge(&metadata, true).await;
     assert_eq!(scene.found().await, [(Class::M1, Outcome::Listed), (Class::M4, Outcome::Listed)]);
     assert_eq!(scene.closed_for().await, ["captured_without_order", "captured_twice"]);
@@ -232,7 +234,7 @@ async fn m4_an_order_that_was_paid_twice_closes_the_gate() {
 #[tokio::test]
 async fn m5_a_reservation_that_nobody_waits_for_is_let_go() {
     let scene = Scene::open().await;
-    scene.charge(&of_ours(), false).await;
+    scene.charge(&scene.of_ours().await, false).await;
     assert!(scene.found().await.is_empty(), "young: its attempt may not be written yet");
     scene.clock.advance(TimeDelta::minutes(11)).await;
     scene.provider.first("cancel", json!({ "outcome": { "kind": "cancel_fails" } })).await;
@@ -421,7 +423,7 @@ async fn the_command_line_says_and_does_the_same() {
 
     let (code, out, _) = run(&["reconcile"]).await;
     assert!(code == 0 && out.contains("1 payments, 0 refunds, 1 transactions") && out.contains("agree"), "{out}");
-    scene.charge(&of_ours(), true).await;
+    scene.charge(&scene.of_ours().await, true).await;
     let (code, out, error) = run(&["reconcile", "--hours", "2", "--json"]).await;
     assert_eq!((code, json(&out)["findings"][0]["class"].clone()), (1, json!("M1")), "{error}");
     let (code, out, _) = run(&["money"]).await;

@@ -84,6 +84,8 @@ const SHOW_CHARGE: (&str, &str) = ("expand[]", "latest_charge");
 /// What a PaymentIntent is created from.
 #[derive(Debug, Clone, Copy)]
 pub struct NewIntent<'a> {
+    /// Whose it is: several houses may share an account.
+    pub installation: Uuid,
     pub attempt_id: Uuid,
     pub order_id: Uuid,
     pub amount_minor: i64,
@@ -96,9 +98,9 @@ pub struct NewIntent<'a> {
 impl Call {
     /// Creates an intent that is not confirmed: no money moves. `n` counts keys whose stored answer was useless.
     pub fn create(new: NewIntent<'_>, n: i32) -> Result<Self, MoneyError> {
-        let NewIntent { attempt_id, order_id, amount_minor, currency, payment_method } = new;
+        let NewIntent { installation, attempt_id, order_id, amount_minor, currency, payment_method } = new;
         let amount = money::to_provider(currency, amount_minor)?.to_string();
-        let (attempt, order) = (attempt_id.to_string(), order_id.to_string());
+        let (attempt, order, house) = (attempt_id.to_string(), order_id.to_string(), installation.to_string());
         let currency = currency.to_ascii_lowercase();
         let mut pairs = vec![("amount", amount.as_str()), ("currency", &currency), ("capture_method", "manual")];
         if payment_method == CARD_PRESENT {
@@ -109,7 +111,9 @@ impl Call {
             // A challenge that is finished after the hold ended can't authorise by itself.
             pairs.push(("confirmation_method", "manual"));
         }
-        pairs.extend([("metadata[attempt]", attempt.as_str()), ("metadata[order]", &order)]);
+        let named =
+            [("metadata[attempt]", attempt.as_str()), ("metadata[order]", &order), ("metadata[installation]", &house)];
+        pairs.extend(named);
         let body = form(&pairs);
         Ok(Self::write(Op::Create, "/v1/payment_intents".into(), numbered(attempt_id, "create", n), body))
     }
@@ -147,6 +151,7 @@ impl Call {
     /// Gives back `amount_minor` of what was captured. The refund's id is in its key and its metadata; `n` counts
     /// keys that a failure is stored under.
     pub fn refund(
+        installation: Uuid,
         attempt_id: Uuid,
         refund_id: Uuid,
         pi_id: &str,
@@ -160,6 +165,7 @@ impl Call {
             ("amount", &amount),
             ("metadata[refund]", &refund_id.to_string()),
             ("metadata[attempt]", &attempt_id.to_string()),
+            ("metadata[installation]", &installation.to_string()),
         ]);
         Ok(Self::write(Op::Refund, "/v1/refunds".into(), numbered(attempt_id, &format!("refund:{refund_id}"), n), body))
     }
@@ -197,6 +203,12 @@ impl Call {
         Self::write(Op::Refund, "/v1/refunds".into(), format!("orphan:{pi_id}:refund:{n}"), body)
     }
 
+    /// Takes what we believed to have taken already. `n` counts how often that was tried.
+    pub fn capture_again(attempt_id: Uuid, pi_id: &str, n: i32) -> Self {
+        let path = format!("/v1/payment_intents/{}/capture", segment(pi_id));
+        Self::write(Op::Capture, path, format!("{attempt_id}:capture:again:{n}"), form(&[SHOW_CHARGE]))
+    }
+
     fn write(op: Op, path: String, idem_key: String, body: Vec<u8>) -> Self {
         Self { op, path, idem_key: Some(idem_key), body }
     }
@@ -223,6 +235,7 @@ mod tests {
     #[test]
     fn a_call_is_the_same_bytes_each_time() {
         let new = NewIntent {
+            installation: Uuid::from_u128(9),
             attempt_id: Uuid::from_u128(1),
             order_id: Uuid::from_u128(2),
             amount_minor: 12_50,

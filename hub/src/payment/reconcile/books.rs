@@ -93,11 +93,11 @@ async fn write(pool: &PgPool, book: Book, row: &Value) -> anyhow::Result<()> {
 pub async fn write_intent(pool: &PgPool, intent: &PaymentIntent) -> sqlx::Result<()> {
     let named = |name: &str| intent.metadata.get(name).and_then(|id| id.parse::<Uuid>().ok());
     sqlx::query!(
-        "insert into provider_intent (pi_id, status, amount, amount_received, currency, charge_id, attempt_id, order_id, created_at, seen_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, to_timestamp($9::bigint), db_clock())
+        "insert into provider_intent (pi_id, status, amount, amount_received, currency, charge_id, attempt_id, order_id, created_at, seen_at, installation)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, to_timestamp($9::bigint), db_clock(), $10)
          on conflict (pi_id) do update set status = excluded.status, amount = excluded.amount,
              amount_received = excluded.amount_received, currency = excluded.currency, charge_id = excluded.charge_id,
-             seen_at = excluded.seen_at",
+             seen_at = excluded.seen_at, installation = excluded.installation",
         intent.id,
         status(&intent.status),
         intent.amount,
@@ -106,7 +106,8 @@ pub async fn write_intent(pool: &PgPool, intent: &PaymentIntent) -> sqlx::Result
         intent.latest_charge.as_ref().map(|charge| &charge.id),
         named("attempt"),
         named("order"),
-        intent.created
+        intent.created,
+        named("installation")
     )
     .execute(pool)
     .await?;

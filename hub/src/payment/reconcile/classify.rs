@@ -1,6 +1,7 @@
 //! The provider's books beside ours: what each class is, as one question to the database.
 //!
-//! An intent is joined to the attempt that its metadata names, then to the one that names it.
+//! An intent is joined to the attempt that its metadata names, then to the one that names it. Of another installation's
+//! (`intent_is_ours`) nothing is said but that it is there.
 //! Amounts of transactions are in the currency of settlement: they are compared only where that is the payment's.
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -18,7 +19,7 @@ pub struct Scope {
     pub now: DateTime<Utc>,
     /// What is younger may still be on its way.
     pub grace: TimeDelta,
-    /// Somebody else uses the account: what does not bear our metadata is not ours.
+    /// Somebody else uses the account: what does not bear our installation's id is not ours.
     pub account_shared: bool,
 }
 
@@ -69,7 +70,7 @@ pub async fn classify(db: &mut PgConnection, scope: Scope) -> anyhow::Result<Vec
 /// Money whose refund we have written down is explained by that: it is on the list of refunds.
 async fn captured(db: &mut PgConnection, scope: Scope) -> anyhow::Result<Vec<Found>> {
     let rows = sqlx::query!(
-        r#"select p.pi_id, p.amount_received, p.currency, p.attempt_id as named, p.created_at,
+        r#"select p.pi_id, p.amount_received, p.currency, p.created_at, intent_is_ours(p.pi_id, p.installation, $2) as "ours_to_touch!",
                   a.id as "attempt_id?", a.state as "state?", a.amount_minor as "amount_minor?", a.currency as "ours?",
                   a.order_id as "order_id?", o.state as "order_state?",
                   exists(select from refund r where r.attempt_id = a.id) as "refund!",
@@ -77,11 +78,13 @@ async fn captured(db: &mut PgConnection, scope: Scope) -> anyhow::Result<Vec<Fou
                       where r.pi_id = p.pi_id and r.status not in ('failed', 'canceled')), 0)::bigint as "net!"
            from provider_intent p
            left join lateral (
-               select * from attempt a where a.pi_id = p.pi_id or (a.id = p.attempt_id and a.pi_id is null)
+               select * from attempt a where a.installation = installation_id() and (a.pi_id = p.pi_id
+                   or (a.id = p.attempt_id and a.pi_id is null and coalesce(p.installation, installation_id()) = installation_id()))
                order by a.pi_id is null limit 1) a on true
            left join "order" o on o.id = a.order_id
            where p.status = 'succeeded' and p.amount_received > 0 and p.created_at >= $1"#,
-        scope.from - TimeDelta::hours(24)
+        scope.from - TimeDelta::hours(24),
+        scope.account_shared
     )
     .fetch_all(db)
     .await?;
@@ -99,7 +102,7 @@ async fn captured(db: &mut PgConnection, scope: Scope) -> anyhow::Result<Vec<Fou
         };
         let (Some(state), Some(amount_minor), Some(ours)) = (&row.state, row.amount_minor, &row.ours) else {
             if row.net > 0 {
-                let foreign = scope.account_shared && row.named.is_none();
+                let foreign = !row.ours_to_touch;
                 let detail =
                     if foreign { "somebody else's payment" } else { "captured, and no attempt of ours explains it" };
                 found.push(base(if foreign { Class::M7 } else { Class::M1 }, detail.to_owned()));
@@ -131,7 +134,7 @@ async fn not_captured(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Vec<F
     let rows = sqlx::query!(
         r#"select a.id, a.order_id, a.pi_id, a.state, p.status as "status?", p.amount as "amount?", p.currency as "currency?"
            from attempt a join "order" o on o.id = a.order_id left join provider_intent p on p.pi_id = a.pi_id
-           where o.state = 'confirmed' and o.confirmed_at < $1
+           where o.state = 'confirmed' and o.confirmed_at < $1 and a.installation = installation_id()
              and (a.state in ('capture_pending', 'capture_unknown')
                   or (a.state = 'captured' and p.status <> 'succeeded' and p.created_at >= $2))"#,
         scope.now - scope.grace,
@@ -171,7 +174,8 @@ async fn captured_twice(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Vec
                               p.amount_received - coalesce((select sum(r.amount) from provider_refund r
                                   where r.pi_id = p.pi_id and r.status not in ('failed', 'canceled')), 0)::bigint as net
                        from provider_intent p left join attempt a on a.pi_id = p.pi_id
-                       where p.status = 'succeeded' and p.created_at >= $1) as kept
+                       where p.status = 'succeeded' and p.created_at >= $1
+                         and intent_is_ours(p.pi_id, p.installation, false)) as kept
                  where net > 0 and order_id is not null) as placed
            where place > 1 order by order_id, place"#,
         scope.from - TimeDelta::hours(24)
@@ -196,17 +200,19 @@ async fn captured_twice(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Vec
 /// M5: money is reserved, and nobody waits for it.
 async fn orphans(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Vec<Found>> {
     let rows = sqlx::query!(
-        r#"select p.pi_id, p.amount, p.currency, p.attempt_id as named, a.id as "attempt_id?", a.order_id as "order_id?", a.state as "state?"
+        r#"select p.pi_id, p.amount, p.currency, a.id as "attempt_id?", a.order_id as "order_id?", a.state as "state?"
            from provider_intent p left join attempt a on a.pi_id = p.pi_id
            where p.status = 'requires_capture' and p.created_at between $1 and $2
+             and intent_is_ours(p.pi_id, p.installation, $3)
              and (a.id is null or a.state in ('declined', 'voided', 'capture_failed', 'refunded', 'refund_failed'))"#,
         scope.from - TimeDelta::hours(24),
-        scope.now - scope.grace
+        scope.now - scope.grace,
+        scope.account_shared
     )
     .fetch_all(db)
     .await?;
-    let ours = rows.into_iter().filter(|row| row.named.is_some() || row.attempt_id.is_some() || !scope.account_shared);
-    Ok(ours
+    Ok(rows
+        .into_iter()
         .map(|row| Found {
             class: Class::M5,
             subject: format!("intent:{}", row.pi_id),
@@ -225,7 +231,7 @@ async fn refunds_outside(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Ve
     let rows = sqlx::query!(
         r#"select p.re_id, p.pi_id, p.amount, p.currency, a.id, a.order_id
            from provider_refund p join attempt a on a.pi_id = p.pi_id
-           where p.created_at >= $1 and p.status not in ('failed', 'canceled')
+           where p.created_at >= $1 and p.status not in ('failed', 'canceled') and a.installation = installation_id()
              and not exists (select from refund r where r.provider_id = p.re_id or r.id = p.refund_id)"#,
         scope.from
     )
@@ -265,7 +271,8 @@ async fn refunds_of_ours(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Ve
                   p.status as "status?", p.amount as "amount?"
            from refund r join attempt a on a.id = r.attempt_id
            left join provider_refund p on p.re_id = r.provider_id or p.refund_id = r.id
-           where r.created_at >= $1 and r.created_at < $2 and r.state <> 'pending' and r.kind = 'card'"#,
+           where r.created_at >= $1 and r.created_at < $2 and r.state <> 'pending' and r.kind = 'card'
+             and a.installation = installation_id()"#,
         scope.from,
         scope.now - scope.grace
     )
@@ -351,8 +358,11 @@ async fn transactions(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Vec<F
            from provider_transaction t left join provider_intent p on p.charge_id = t.source
                 left join provider_refund r on r.re_id = t.source
            where t.created_at >= $1 and t.type in ('charge', 'payment', 'refund', 'payment_refund') and t.source is not null
+             and (coalesce(p.pi_id, r.pi_id) is null or intent_is_ours(coalesce(p.pi_id, r.pi_id),
+                  coalesce(p.installation, (select i.installation from provider_intent i where i.pi_id = r.pi_id)), $2))
            group by t.source, p.pi_id, r.re_id"#,
-        scope.from
+        scope.from,
+        scope.account_shared
     )
     .fetch_all(db)
     .await?;

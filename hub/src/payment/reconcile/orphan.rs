@@ -1,9 +1,10 @@
 //! Payments that no attempt of ours explains: a reservation is let go, captured money goes back, and people are told.
 //!
-//! Only what bears our metadata is touched while others use the account too: what a venue sells
-//! elsewhere is not ours to give back.
+//! Only what bears our installation's id is touched while others use the account too: what a venue sells elsewhere,
+//! and what another house sells, is not ours to give back. (The other house's never is, whatever is set.)
 
 use sqlx::PgPool;
+use uuid::Uuid;
 
 use super::{
     books,
@@ -34,11 +35,18 @@ pub async fn resolve(pool: &PgPool, client: &Client, pi_id: &str, account_shared
     note(pool, &call, &answer).await?;
     let intent: PaymentIntent = match (&answer.outcome, answer.object()) {
         (_, Some(intent)) => intent,
-        (Outcome::Rejected(_), _) => return Ok(Fate::Nothing),
+        (Outcome::Rejected(refusal), _) if refusal.code == "resource_missing" => return Ok(Fate::Nothing),
         _ => return Ok(Fate::Later),
     };
     books::write_intent(pool, &intent).await?;
-    if account_shared && !intent.metadata.contains_key("attempt") {
+    let ours = sqlx::query_scalar!(
+        r#"select intent_is_ours($1, installation, $2) as "ours!" from provider_intent where pi_id = $1"#,
+        intent.id,
+        account_shared
+    )
+    .fetch_one(pool)
+    .await?;
+    if !ours {
         return Ok(Fate::Foreign);
     }
     match intent.status {
@@ -66,6 +74,26 @@ pub async fn resolve(pool: &PgPool, client: &Client, pi_id: &str, account_shared
             Ok(if done { Fate::LetGo } else { Fate::Later })
         }
     }
+}
+
+/// Takes the money of an attempt that we believe captured, where the provider has it reserved still.
+pub async fn capture(pool: &PgPool, client: &Client, attempt_id: Uuid, pi_id: &str, n: i32) -> anyhow::Result<()> {
+    let believed = sqlx::query_scalar!(
+        r#"select (state = 'captured' and installation = installation_id()) as "believed!" from attempt where id = $1"#,
+        attempt_id
+    )
+    .fetch_one(pool)
+    .await?;
+    let reserved = |intent: &PaymentIntent| intent.status == IntentStatus::RequiresCapture;
+    if !believed || !books::one(pool, client, pi_id).await?.as_ref().is_some_and(reserved) {
+        return Ok(());
+    }
+    let call = Call::capture_again(attempt_id, pi_id, n);
+    let answer = client.send(&call).await;
+    note(pool, &call, &answer).await?;
+    tracing::error!(attempt.id = %attempt_id, call.http = answer.http.map(|s| s.as_u16()),
+        "a sale's money was reserved still, and was asked for again");
+    Ok(())
 }
 
 /// Lets an intent go, and says whether it is gone.

@@ -14,6 +14,8 @@ use crate::{
     },
 };
 
+const HOUSE: Uuid = Uuid::from_u128(5);
+
 struct Scene {
     client: Client,
     url: String,
@@ -54,8 +56,15 @@ impl Scene {
 
     fn create(&self, payment_method: &str) -> Call {
         let (attempt_id, order_id) = (self.attempt_id, Uuid::from_u128(7));
-        Call::create(NewIntent { attempt_id, order_id, amount_minor: 12_500, currency: "JPY", payment_method }, 0)
-            .unwrap()
+        let new = NewIntent {
+            installation: HOUSE,
+            attempt_id,
+            order_id,
+            amount_minor: 12_500,
+            currency: "JPY",
+            payment_method,
+        };
+        Call::create(new, 0).unwrap()
     }
 
     fn confirm(&self, intent: &PaymentIntent, n: i32) -> Call {
@@ -126,12 +135,12 @@ async fn authorise_then_capture_then_refund() {
     assert_eq!((&intent.status, intent.amount_received), (&IntentStatus::Succeeded, 12_500));
 
     let refund_id = Uuid::from_u128(3);
-    let call = Call::refund(scene.attempt_id, refund_id, &intent.id, "JPY", 12_500, 0).unwrap();
+    let call = Call::refund(HOUSE, scene.attempt_id, refund_id, &intent.id, "JPY", 12_500, 0).unwrap();
     let refund: Refund = done(&scene.client.send(&call).await);
     assert_eq!((&refund.status, refund.amount), (&RefundStatus::Succeeded, 12_500));
     let again = scene.client.send(&call).await;
     assert!(again.replayed);
-    let more = Call::refund(scene.attempt_id, Uuid::from_u128(4), &intent.id, "JPY", 1, 0).unwrap();
+    let more = Call::refund(HOUSE, scene.attempt_id, Uuid::from_u128(4), &intent.id, "JPY", 1, 0).unwrap();
     assert!(
         matches!(scene.client.send(&more).await.outcome, Outcome::Rejected(r) if r.code == "charge_already_refunded")
     );
