@@ -206,6 +206,15 @@ invariants! {
           and a.state in ('new', 'ready', 'confirming', 'action_required', 'auth_unknown', 'authorised')
         limit $1"#;
 
+    /// What was captured is what was asked for, or it is on the list that it is not.
+    captured_another_amount: r#"
+        select o.event_id as "event_id?", format('attempt %s has captured %s of %s', a.id, a.captured_minor, a.amount_minor) as "what!"
+        from attempt a join "order" o on o.id = a.order_id
+        where ($2::bigint[] is null or o.event_id = any ($2))
+          and a.state = 'captured' and a.captured_minor <> a.amount_minor
+          and not exists (select from money_finding f where f.attempt_id = a.id and f.class = 'M3' and f.cleared_at is null)
+        limit $1"#;
+
     /// A hold is frozen only by an attempt that lives.
     frozen_without_attempt: r#"
         select h.event_id as "event_id?", format('hold %s is frozen by attempt %s', h.id, h.attempt_id) as "what!"

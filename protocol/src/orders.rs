@@ -194,7 +194,7 @@ pub struct Attempt {
     pub phase: AttemptPhase,
     pub action_url: Option<String>,
     pub decline_code: Option<String>,
-    /// `declined`, `hold_ended`, `cancelled`, `wrong_amount`, `refused`, `capture_failed`, `refunding`, `refunded`.
+    /// `declined`, `hold_ended`, `cancelled`, `wrong_amount`, `refused`, `not_served` (cards can't be taken now; nothing was charged), `capture_failed`, `refunding`, `refunded`.
     pub outcome: Option<String>,
     pub seats_until: DateTime<Utc>,
     /// Money that came although nothing was sold for it: it goes back, whatever else is said here.

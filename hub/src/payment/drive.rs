@@ -12,9 +12,9 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::{
-    Payments,
+    Payments, gate,
     machine::{self, CallState, Key, Seen, Step},
-    provider::{Answer, Call, Client, IntentStatus, NewIntent, Op, Outcome, PaymentIntent, Reader, money},
+    provider::{Answer, Call, Client, IntentStatus, NewIntent, Op, Outcome, PaymentIntent, Reader, Refusal, money},
     record::{self, Row, Written},
     transition::{self, Details, Flow},
 };
@@ -134,9 +134,17 @@ impl One<'_> {
             }
             Outcome::Done(_) => match answer.object::<PaymentIntent>() {
                 Some(intent) if op == Op::Create => (Seen::Created, self.details(&intent), CallState::Answered),
+                // An echo that does not fit is not believed: the intent is asked for, and says what there is.
+                Some(intent) if self.is_odd(op, &intent) => (Seen::Doubt, Details::default(), CallState::Unknown),
                 Some(intent) => (self.judge_intent(&intent).0, self.details(&intent), CallState::Answered),
                 None => (Seen::Doubt, Details::default(), CallState::Unknown),
             },
+            // Nothing was done, and nobody's card was looked at. A cancellation or a capture is made again.
+            Outcome::NotServed(refusal) => {
+                self.note_not_served(op, refusal);
+                let seen = if matches!(op, Op::Create | Op::Confirm) { Seen::NotServed } else { Seen::Doubt };
+                (seen, Details::default(), CallState::Unknown)
+            }
             Outcome::Declined(refusal) if op == Op::Confirm => {
                 let decline_code = Some(refusal.reason().to_owned());
                 (Seen::Declined, Details { decline_code, ..Details::default() }, CallState::Answered)
@@ -156,6 +164,11 @@ impl One<'_> {
         }
     }
 
+    fn note_not_served(&self, op: Op, refusal: &Refusal) {
+        tracing::error!(attempt.id = %self.row.id, call.op = op.name(), call.code = refusal.code, call.kind = refusal.kind,
+            "the provider does not accept our key");
+    }
+
     fn was_never_sent(&self) -> bool {
         self.row.call.as_ref().is_some_and(|c| c.facts.sends == 0)
     }
@@ -164,6 +177,33 @@ impl One<'_> {
         let facts = self.row.facts();
         let right = self.minor(intent, self.held(intent)) == Some(self.row.amount_minor);
         machine::judge(&facts, &intent.status, intent.last_payment_error.is_some(), right)
+    }
+
+    /// What the answer to a call says is not what it should come to. (A look is believed, see [`Self::is_unreadable`].)
+    fn is_odd(&self, op: Op, intent: &PaymentIntent) -> bool {
+        match intent.status {
+            IntentStatus::Succeeded => self.minor(intent, intent.amount_received) != Some(self.row.amount_minor),
+            IntentStatus::Canceled => op == Op::Capture,
+            _ => false,
+        }
+    }
+
+    /// Taken, and nobody can tell how much: that stays a doubt. Another currency than was asked for closes the gate.
+    async fn is_unreadable(&self, intent: &PaymentIntent) -> sqlx::Result<bool> {
+        let received = self.minor(intent, intent.amount_received);
+        if intent.status != IntentStatus::Succeeded || received.is_some_and(|amount| amount > 0) {
+            return Ok(false);
+        }
+        tracing::error!(attempt.id = %self.row.id, intent.received = intent.amount_received,
+            intent.currency = intent.currency, "money was taken, and how much of ours can't be told");
+        if received.is_none() {
+            let mut tx = self.pool.begin().await?;
+            let now = clock::now(&mut tx).await?;
+            let said = format!("attempt {}: {} {} were taken", self.row.id, intent.amount_received, intent.currency);
+            gate::close(&mut tx, "amount_differs", &said, now).await?;
+            tx.commit().await?;
+        }
+        Ok(true)
     }
 
     /// What it holds for us; of a card that the reader captured at once, what it took.
@@ -182,10 +222,6 @@ impl One<'_> {
 
     fn details(&self, intent: &PaymentIntent) -> Details {
         let received = self.minor(intent, intent.amount_received);
-        if intent.status == IntentStatus::Succeeded && received != Some(self.row.amount_minor) {
-            tracing::error!(attempt.id = %self.row.id, intent.received = intent.amount_received,
-                intent.currency = intent.currency, "another amount was captured than was asked for");
-        }
         Details {
             pi_id: Some(intent.id.clone()),
             action_url: intent.action_url().map(str::to_owned),
@@ -233,6 +269,9 @@ impl One<'_> {
             let details = Details { wait: retry_after(&answer), ..Details::default() };
             return Ok(transition::settle(self.pool, row, Seen::Doubt, details, Some(written)).await?);
         };
+        if self.is_unreadable(&intent).await? {
+            return Ok(transition::settle(self.pool, row, Seen::Doubt, Details::default(), Some(written)).await?);
+        }
         if row.state.is_decided() {
             return self.tidy(&intent, written).await;
         }

@@ -118,6 +118,8 @@ pub enum Seen {
     Again,
     /// The provider will not do it, and has not.
     Refused,
+    /// The provider would not hear us at all (our key is wrong): nothing was done, and it says nothing of the card.
+    NotServed,
     /// Too little of the hold is left.
     OutOfTime,
     /// The buyer wants no more.
@@ -143,6 +145,7 @@ impl Seen {
         Seen::Doubt,
         Seen::Again,
         Seen::Refused,
+        Seen::NotServed,
         Seen::OutOfTime,
         Seen::Abandoned,
         Seen::Sold,
@@ -161,6 +164,7 @@ pub const TRANSITIONS: &[(State, Seen, State)] = &[
     // No confirmation was ever written: an intent that may exist moves no money.
     (State::New, Seen::OutOfTime, State::Voided),
     (State::New, Seen::Abandoned, State::Voided),
+    (State::New, Seen::NotServed, State::Voided),
 
     (State::Ready, Seen::Confirming, State::Confirming),
     (State::Ready, Seen::OutOfTime, State::VoidPending),
@@ -175,6 +179,7 @@ pub const TRANSITIONS: &[(State, Seen, State)] = &[
     (State::Confirming, Seen::Captured, State::RefundPending),
     (State::Confirming, Seen::OutOfTime, State::VoidPending), // written, never sent
     (State::Confirming, Seen::Abandoned, State::VoidPending),
+    (State::Confirming, Seen::NotServed, State::VoidPending), // an earlier sending of it may have been heard
 
     (State::ActionRequired, Seen::Confirming, State::Confirming),
     (State::ActionRequired, Seen::Authorised, State::Authorised),

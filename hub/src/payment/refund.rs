@@ -229,7 +229,8 @@ async fn own_sources(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<Vec<Source>> {
     let mut sources = sqlx::query_as!(
         Source,
         r#"select tender_id, 'card' as "kind!", id as "attempt_id?", captured_minor - refunded_minor as "left_minor!"
-           from attempt where order_id = $1 and state = 'captured' order by created_at, id for no key update"#,
+           from attempt where order_id = $1 and state = 'captured' and installation = installation_id()
+           order by created_at, id for no key update"#,
         order_id
     )
     .fetch_all(&mut **tx)
@@ -242,7 +243,20 @@ async fn own_sources(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<Vec<Source>> {
     )
     .fetch_all(&mut **tx)
     .await?;
+    // Sold for more than the card was made to give: of the rest there is nothing to hand over but the record.
+    let never_taken = sqlx::query_as!(
+        Source,
+        r#"select a.tender_id, 'comp' as "kind!", null::uuid as "attempt_id?",
+                  a.amount_minor - a.captured_minor - coalesce((select sum(r.amount_minor) from refund r
+                      where r.tender_id = a.tender_id and r.kind = 'comp' and r.state <> 'failed'), 0)::bigint as "left_minor!"
+           from attempt a where a.order_id = $1 and a.state = 'captured' and a.captured_minor < a.amount_minor
+             and a.installation = installation_id()"#,
+        order_id
+    )
+    .fetch_all(&mut **tx)
+    .await?;
     sources.extend(["cash", "voucher", "comp"].iter().flat_map(|k| others.iter().filter(|s| s.kind == *k).cloned()));
+    sources.extend(never_taken);
     Ok(sources)
 }
 

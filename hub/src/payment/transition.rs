@@ -11,7 +11,8 @@ use sqlx::PgPool;
 use super::{
     gate,
     machine::{self, AfterDecision, RefundState, Said, Seen, State},
-    provider::{Call, Card},
+    provider::{Call, Card, money},
+    reconcile::finding::{self, Class, Found},
     record::{
         News, RefundRow, Row, Written, has_refund_to_ask_for, has_refund_under_way, is_as_read, new_refund, strays,
         update_refund, write_answer, write_call,
@@ -274,6 +275,7 @@ async fn consequences(
             }
         }
         State::Captured => {
+            note_difference(tx, row, details, now).await?;
             ticket::make_valid(tx, row.order_id).await?;
             mail::enqueue(tx, mail::Kind::Tickets, row.order_id, "").await?;
             if row.state == State::CaptureFailed {
@@ -300,6 +302,29 @@ async fn consequences(
         _ => {}
     }
     Ok(())
+}
+
+/// Another amount was taken than was asked for (somebody took it on the provider's pages). It is written as what it
+/// is; no new payments begin, and it is on the list, until a person has looked. The buyer keeps what they bought.
+async fn note_difference(tx: &mut Tx, row: &Row, details: &Details, now: DateTime<Utc>) -> sqlx::Result<()> {
+    let taken = details.captured_minor.unwrap_or_default();
+    if taken == row.amount_minor {
+        return Ok(());
+    }
+    tracing::error!(attempt.id = %row.id, taken_minor = taken, asked_minor = row.amount_minor, "another amount was taken");
+    let pi_id = details.pi_id.as_ref().or(row.pi_id.as_ref());
+    let found = Found {
+        class: Class::M3,
+        subject: format!("intent:{}", pi_id.map_or("unknown", |id| id)),
+        order_id: Some(row.order_id),
+        attempt_id: Some(row.id),
+        pi_id: pi_id.cloned(),
+        amount: money::to_provider(&row.currency, taken).ok(),
+        currency: Some(row.currency.to_ascii_lowercase()),
+        detail: format!("captured {taken}; asked for {} {}", row.amount_minor, row.currency),
+    };
+    finding::keep(tx, &found, now).await?;
+    gate::close(tx, "amount_differs", &format!("{}: {}", found.subject, found.detail), now).await
 }
 
 /// The hold is its buyer's again, for as long as it lasts; an order that nothing can come of is closed.
@@ -382,6 +407,7 @@ fn outcome(seen: Seen, to: State) -> Option<&'static str> {
         (Seen::OutOfTime | Seen::NotSold, _) => Some("hold_ended"),
         (Seen::Abandoned, _) => Some("cancelled"),
         (Seen::WrongAmount, _) => Some("wrong_amount"),
+        (Seen::NotServed, _) => Some("not_served"),
         (_, State::CaptureFailed) => Some("capture_failed"),
         (Seen::Refused, _) => Some("refused"),
         (_, State::RefundPending) => Some("refunding"),

@@ -77,6 +77,7 @@ impl Payments {
                 };
                 (seen, CallState::Answered)
             }
+            Heard::NotServed => (Seen::NotServed, CallState::Unknown),
             Heard::NotSent if never_sent => (Seen::Again, CallState::Prepared),
             _ => (Seen::Doubt, CallState::Unknown),
         };
@@ -89,6 +90,7 @@ impl Payments {
                 Heard::Answered { answer: Answer::Refused, .. } | Heard::Refused => Some(400),
                 Heard::Answered { answer: Answer::Broken, .. } | Heard::Broken => Some(500),
                 Heard::Busy => Some(409),
+                Heard::NotServed => Some(401),
                 _ => call.http,
             };
             if state == CallState::Prepared {

@@ -131,16 +131,23 @@ pub enum Fate {
     BrokenAfter,
     /// 400, nothing done or kept.
     RefusedBefore,
+    /// 400, nothing done, and kept.
+    RefusedStored,
+    /// 401, nothing done or kept.
+    NotServed,
 }
 
 impl Fate {
     /// It may happen for ever, or spends what the scope allows of failures.
     pub fn is_failure(self) -> bool {
-        matches!(self, Fate::BrokenBefore | Fate::BrokenStored | Fate::BrokenAfter | Fate::RefusedBefore)
+        matches!(
+            self,
+            Fate::BrokenBefore | Fate::BrokenStored | Fate::BrokenAfter | Fate::RefusedBefore | Fate::RefusedStored
+        )
     }
 
     pub fn is_fair(self) -> bool {
-        !self.is_failure() && !matches!(self, Fate::Busy | Fate::WrongAmount | Fate::RefundFails)
+        !self.is_failure() && !matches!(self, Fate::Busy | Fate::NotServed | Fate::WrongAmount | Fate::RefundFails)
     }
 }
 
@@ -182,7 +189,8 @@ impl Intent {
     pub fn execute(&mut self, op: Op, fate: Fate) -> Option<Answer> {
         match fate {
             Fate::BrokenStored => return Some(Answer::Broken),
-            Fate::Busy | Fate::BrokenBefore | Fate::RefusedBefore => return None,
+            Fate::RefusedStored => return Some(Answer::Refused),
+            Fate::NotServed | Fate::Busy | Fate::BrokenBefore | Fate::RefusedBefore => return None,
             _ => {}
         }
         let answer = match op {

@@ -538,16 +538,22 @@ impl Payments {
         if let Some(answer) = world.kept.get(request.at, op, request.n) {
             each(Fate::Well, *world, Heard::Answered { answer, replayed: true });
             each(Fate::Busy, *world, Heard::Busy);
+            if matches!(request.op, Op::Create | Op::Confirm) {
+                each(Fate::NotServed, *world, Heard::NotServed);
+            }
             return;
         }
         let intent = world.intents[at];
         let failures: &[Fate] = if world.failures_left > 0 {
-            &[Fate::BrokenBefore, Fate::BrokenStored, Fate::BrokenAfter, Fate::RefusedBefore]
+            &[Fate::BrokenBefore, Fate::BrokenStored, Fate::BrokenAfter, Fate::RefusedBefore, Fate::RefusedStored]
         } else {
             &[]
         };
-        for fate in intent.fates(request.op).iter().chain(&[Fate::Busy]).chain(failures) {
-            if *fate == Fate::RefundFails && !self.scope.refunds_fail {
+        for fate in intent.fates(request.op).iter().chain(&[Fate::Busy, Fate::NotServed]).chain(failures) {
+            // Elsewhere a key that is turned away is as good as being put off; a refusal that is kept costs a key there.
+            let same = (*fate == Fate::NotServed && !matches!(request.op, Op::Create | Op::Confirm))
+                || (*fate == Fate::RefusedStored && request.op != Op::Capture);
+            if same || (*fate == Fate::RefundFails && !self.scope.refunds_fail) {
                 continue;
             }
             let mut to = *world;
@@ -567,6 +573,7 @@ impl Payments {
                 (_, Some(answer)) => Heard::Answered { answer, replayed: false },
                 (Fate::BrokenBefore, None) => Heard::Broken,
                 (Fate::RefusedBefore, None) => Heard::Refused,
+                (Fate::NotServed, None) => Heard::NotServed,
                 (_, None) => Heard::Busy,
             };
             each(*fate, to, heard);

@@ -195,6 +195,19 @@ fn the_model_finds_a_refund_that_begins_after_somebody_paid_by_hand() {
 }
 
 #[test]
+fn the_model_finds_a_capture_whose_key_will_say_nothing_but_no() {
+    // A refusal that is kept under the key of the capture is asked for again under it, for ever.
+    fn judge(facts: &Facts, status: &IntentStatus, error: bool, right: bool) -> (Seen, Key) {
+        match machine::judge(facts, status, error, right) {
+            (Seen::Again, Key::Next) if facts.state == State::CaptureUnknown => (Seen::Again, Key::Same),
+            other => other,
+        }
+    }
+    let scope = Scope { workers: 1, failures: 1, ..HUBS };
+    finds("a refused capture's key for ever", Rules { judge, ..Rules::OURS }, scope, &["it never ends"]);
+}
+
+#[test]
 fn the_model_finds_what_never_ends() {
     // Nobody looks again at what is in doubt.
     fn resting(facts: &Facts) -> Step {

@@ -78,7 +78,7 @@ impl Call {
         }
         let failed = matches!(self.http, Some(400 | 500));
         self.http = self.http.filter(|_| failed);
-        self.replayed &= self.http == Some(500);
+        self.replayed &= self.http == Some(500) || (self.http == Some(400) && op == Op::Capture);
         self.sent = self.sent.filter(|_| failed || waited_for);
         self
     }
@@ -169,6 +169,7 @@ impl Row {
                 state: call_state(call.state),
                 http: call.http,
                 replayed: call.replayed,
+                gone: false,
                 sends: i32::from(call.sends),
                 created_at: now - if call.old { KEY_LIFE } else { TimeDelta::zero() },
                 sent_at: call.sent.map(|ticks| now - TICK * i32::from(ticks)),
@@ -199,6 +200,8 @@ pub enum Heard {
     Broken,
     /// 400 that nobody kept.
     Refused,
+    /// 401: nobody looked at what was asked for.
+    NotServed,
     Answered {
         answer: Answer,
         replayed: bool,

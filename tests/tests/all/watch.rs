@@ -30,9 +30,9 @@ const HOUSE: &str = "
     insert into tender (id, order_id, kind, amount_minor, received_minor, created_at) values
         (id(2), id(2), 'cash', 1100, 2000, now()), (id(3), id(3), 'card', 1000, null, now()),
         (id(4), id(3), 'card', 1000, null, now());
-    insert into attempt (id, order_id, tender_id, amount_minor, currency, payment_method, state, hold_expires_at, created_at, updated_at) values
-        (id(3), id(3), id(3), 1000, 'EUR', 'pm', 'captured', '2030-01-01Z', now(), now()),
-        (id(4), id(3), id(4), 1000, 'EUR', 'pm', 'declined', '2030-01-01Z', now(), now());
+    insert into attempt (id, order_id, tender_id, amount_minor, currency, payment_method, state, captured_minor, hold_expires_at, created_at, updated_at) values
+        (id(3), id(3), id(3), 1000, 'EUR', 'pm', 'captured', 1000, '2030-01-01Z', now(), now()),
+        (id(4), id(3), id(4), 1000, 'EUR', 'pm', 'declined', 0, '2030-01-01Z', now(), now());
     insert into ticket (id, order_id, event_id, seat_no, code, state, created_at) values
         (id(2), id(2), 1, 2, 'c2', 'valid', now()), (id(3), id(3), 1, 3, 'c3', 'valid', now());
     insert into event_seat (event_id, seat_no, status, level, hold_id, held_until, order_id) values
@@ -112,6 +112,11 @@ const BROKEN: &[(&str, &str, &str)] = &[
         "sold_beside_a_payment",
         "update attempt set state = 'action_required' where id = id(4)",
         "update attempt set state = 'declined' where id = id(4)",
+    ),
+    (
+        "captured_another_amount",
+        "update attempt set captured_minor = 999 where id = id(3)",
+        "update attempt set captured_minor = 1000 where id = id(3)",
     ),
     (
         "frozen_without_attempt",

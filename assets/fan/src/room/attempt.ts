@@ -12,6 +12,7 @@ export type PayStage =
   | 'given_back'
   | 'declined'
   | 'not_charged'
+  | 'not_served'
   | 'time_over'
   | 'failed'
   | 'paid';
@@ -67,6 +68,8 @@ export function payStage(order: Order, now: number): PayStage {
     case 'paid':
       return order.state === 'payment_due' ? 'card' : 'paid';
     case 'not_charged':
+      // The provider would not hear us at all: nothing is wrong with the card, and the seats are held still.
+      if (order.attempt.outcome === 'not_served' && !over) return 'not_served';
       return 'not_charged';
     case 'declined':
       return over ? 'time_over' : 'declined';

@@ -93,6 +93,11 @@ impl One<'_> {
                 Some(refund) => (refund_seen(&refund.status), refund_details(&refund), CallState::Answered),
                 None => (Seen::Doubt, Details::default(), CallState::Unknown),
             },
+            // It is asked for again.
+            Outcome::NotServed(refusal) => {
+                self.note_not_served(Op::Refund, refusal);
+                (Seen::Doubt, Details::default(), CallState::Unknown)
+            }
             Outcome::Declined(refusal) | Outcome::Rejected(refusal) => {
                 tracing::error!(attempt.id = %self.row.id, call.code = refusal.code, "the provider refused a refund");
                 (Seen::Refused, Details::default(), CallState::Answered) // an earlier request may have arrived

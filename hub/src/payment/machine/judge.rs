@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 
-use super::{Facts, Seen, State};
+use super::{CallFacts, Facts, Seen, State};
 use crate::payment::provider::{IntentStatus, Op};
 
 /// Which key an operation that is asked for again goes under.
@@ -18,9 +18,10 @@ pub fn judge(facts: &Facts, status: &IntentStatus, has_error: bool, right_amount
     let state = facts.state;
     let asked = !matches!(state, State::Confirming | State::CapturePending | State::VoidPending);
     let again = |seen: Seen| -> (Seen, Key) {
+        let spent = |c: &CallFacts| c.is_spent() || (state.op() == Op::Capture && c.is_refused_for_good());
         match facts.call {
-            Some(c) if c.is_spent() && !c.is_quiet(facts.now) => (Seen::Doubt, Key::Same),
-            Some(c) if c.is_spent() => (seen, Key::Next),
+            Some(c) if spent(&c) && !c.is_quiet(facts.now) => (Seen::Doubt, Key::Same),
+            Some(c) if spent(&c) => (seen, Key::Next),
             _ => (seen, Key::Same),
         }
     };
@@ -56,9 +57,12 @@ pub fn judge(facts: &Facts, status: &IntentStatus, has_error: bool, right_amount
         // It has lost its card, without a word why.
         (Op::Confirm, _) => Seen::Refused,
 
-        (Op::Capture, S::RequiresCapture) if asked && refused => Seen::Refused,
+        // It is reserved still: a refusal alone throws no sale away. Each look asks once more, at its pace,
+        // until the provider's own object or a word that leaves no hope says that it is over.
+        (Op::Capture, S::RequiresCapture) if asked && facts.call.is_some_and(|c| c.gone) => Seen::Refused,
         (Op::Capture, S::RequiresCapture) if asked => return again(Seen::Again),
-        (Op::Capture, _) if asked => Seen::Refused,
+        (Op::Capture, _) if asked && refused => Seen::Refused,
+        (Op::Capture, _) if asked => return again(Seen::Again),
 
         // It refused to let go, and still has it: once more, after a while, under another key.
         (Op::Cancel, _) if asked && refused => {

@@ -31,6 +31,8 @@ pub struct CallFacts {
     pub http: Option<u16>,
     /// That answer was one the provider had stored under the key.
     pub replayed: bool,
+    /// That answer said that what was reserved is gone for good.
+    pub gone: bool,
     /// How often it was sent.
     pub sends: i32,
     pub created_at: DateTime<Utc>,
@@ -43,8 +45,14 @@ impl CallFacts {
         self.http.is_some_and(|s| s >= 500 && s != 503) && (self.replayed || self.sends >= 2)
     }
 
+    /// A wrong key of ours (401, 403) is no refusal of what was asked for.
     pub(super) fn was_refused(&self) -> bool {
-        self.http.is_some_and(|s| (400..500).contains(&s) && s != 409 && s != 429)
+        self.http.is_some_and(|s| (400..500).contains(&s) && !matches!(s, 401 | 403 | 409 | 429))
+    }
+
+    /// A refusal that was given twice may be kept under the key, like a failure.
+    pub(super) fn is_refused_for_good(&self) -> bool {
+        self.was_refused() && (self.replayed || self.sends >= 2)
     }
 
     pub(super) fn is_quiet(&self, now: DateTime<Utc>) -> bool {
@@ -167,6 +175,8 @@ pub fn plan(facts: &Facts) -> Step {
             Some(c) if c.state == Answered || c.is_spent() => Step::Look,
             Some(_) => Step::Send,
         },
+        // Nothing is there any more, as far as we know. If there is, the look has written a cancellation down.
+        State::Voided if facts.has_intent && call == Some(Prepared) => Step::Send,
         State::Voided if facts.has_intent => Step::Look,
         State::Declined | State::Voided | State::CaptureFailed => Step::Rest,
         State::Captured | State::Refunded | State::RefundFailed => Step::Rest,

@@ -39,7 +39,7 @@ fn facts(state: State) -> Facts {
 
 fn call(state: CallState, http: Option<u16>) -> CallFacts {
     let then = at() - TimeDelta::seconds(5);
-    CallFacts { state, http, replayed: false, sends: 1, created_at: then, sent_at: Some(then) }
+    CallFacts { state, http, replayed: false, gone: false, sends: 1, created_at: then, sent_at: Some(then) }
 }
 
 #[test]
@@ -185,6 +185,36 @@ fn the_same_key_again_unless_its_stored_answer_is_useless() {
     assert_eq!(judge(busy), (Seen::Confirming, Key::Same));
     let refused = CallFacts { http: Some(400), ..unknown };
     assert_eq!(judge(refused).0, Seen::Refused);
+}
+
+#[test]
+fn no_refusal_alone_throws_a_sale_away() {
+    let sold = |call| {
+        judge(&Facts { call: Some(call), ..facts(State::CaptureUnknown) }, &IntentStatus::RequiresCapture, false, true)
+    };
+    for http in [400, 401, 402, 403, 404, 409, 429, 500] {
+        let once = call(CallState::Answered, Some(http));
+        assert_eq!(sold(once), (Seen::Again, Key::Same), "{http}");
+    }
+    // Perhaps it is kept under the key: another one, after a quiet.
+    let twice = CallFacts { sends: 2, ..call(CallState::Answered, Some(402)) };
+    assert_eq!(sold(twice).0, Seen::Doubt);
+    assert_eq!(sold(CallFacts { sent_at: Some(at() - QUIET), ..twice }), (Seen::Again, Key::Next));
+    let turned_away = CallFacts { sends: 9, ..call(CallState::Unknown, Some(401)) };
+    assert_eq!(sold(turned_away), (Seen::Again, Key::Same), "nothing is kept of it");
+    // What leaves no hope: the provider's word for it, or its object.
+    let gone = CallFacts { gone: true, ..call(CallState::Answered, Some(400)) };
+    assert_eq!(sold(gone).0, Seen::Refused);
+    let unknown = Facts { call: Some(twice), ..facts(State::CaptureUnknown) };
+    assert_eq!(judge(&unknown, &IntentStatus::Canceled, false, true).0, Seen::Cancelled);
+    assert_eq!(judge(&unknown, &IntentStatus::RequiresPaymentMethod, false, true).0, Seen::Refused);
+}
+
+#[test]
+fn a_voided_attempt_lets_go_of_what_turns_up() {
+    assert_eq!(plan(&facts(State::Voided)), Step::Look);
+    let written = Facts { call: Some(call(CallState::Prepared, None)), ..facts(State::Voided) };
+    assert_eq!(plan(&written), Step::Send);
 }
 
 #[test]

@@ -59,6 +59,9 @@ pub enum Outcome {
     Declined(Refusal),
     /// The request was refused: nothing was done, and the same request will not fare better.
     Rejected(Refusal),
+    /// Our key or our rights were refused (401, 403): nothing was done and nothing is kept under the call's key. It
+    /// says nothing about the card, the intent or the refund; the same request is made again once we are let in.
+    NotServed(Refusal),
     /// Not one byte was sent.
     NotSent,
     /// It may have been done or not: ask first.
@@ -83,9 +86,11 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The provider is there: it answered, and not by putting us off.
+    /// The provider is there for us: it answered, and neither put us off nor turned our key away.
     pub fn was_served(&self) -> bool {
-        self.http.is_some_and(|s| !s.is_server_error() && s != StatusCode::TOO_MANY_REQUESTS)
+        let turned_away = matches!(self.outcome, Outcome::NotServed(_))
+            || matches!(self.http, Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN));
+        self.http.is_some_and(|s| !turned_away && !s.is_server_error() && s != StatusCode::TOO_MANY_REQUESTS)
     }
 
     /// The object of a call that was done. An answer that can't be read, or comes from the other mode, is not known.
@@ -232,6 +237,7 @@ impl Client {
 
     fn judge(&self, status: StatusCode, body: &Value) -> Outcome {
         let refusal = || serde_json::from_value::<wire::ErrorBody>(body.clone()).map(|e| e.error).unwrap_or_default();
+        let explained = body.get("error").is_some_and(Value::is_object);
         match status.as_u16() {
             200..=299 if body.get("object").is_none_or(|o| !o.is_string()) => Outcome::Unknown,
             200..=299 if body.get("livemode").and_then(Value::as_bool).is_some_and(|l| l != self.mode.is_live()) => {
@@ -239,10 +245,12 @@ impl Client {
                 Outcome::Unknown
             }
             200..=299 => Outcome::Done(body.clone()),
+            401 | 403 if explained => Outcome::NotServed(refusal()),
+            400..=499 if explained && refusal().is_about_our_key() => Outcome::NotServed(refusal()),
             402 => Outcome::Declined(refusal()),
             // In use, or too many: what became of the first request is not known yet.
             409 | 429 => Outcome::Unknown,
-            400..=499 if body.get("error").is_some_and(Value::is_object) => Outcome::Rejected(refusal()),
+            400..=499 if explained => Outcome::Rejected(refusal()),
             _ => Outcome::Unknown,
         }
     }
@@ -318,6 +326,12 @@ mod tests {
         assert!(matches!(judge(200, serde_json::json!({"html": 1})), Outcome::Unknown));
         assert!(matches!(judge(402, error.clone()), Outcome::Declined(r) if r.reason() == "card_declined"));
         assert!(matches!(judge(400, error.clone()), Outcome::Rejected(_)));
+        assert!(matches!(judge(403, error.clone()), Outcome::NotServed(_)));
+        let expired = serde_json::json!({"error": {"type": "invalid_request_error", "code": "api_key_expired"}});
+        for status in [400, 401, 402] {
+            assert!(matches!(judge(status, expired.clone()), Outcome::NotServed(_)), "{status}");
+        }
+        assert!(matches!(judge(401, serde_json::json!("a proxy's page")), Outcome::Unknown));
         assert!(matches!(judge(404, serde_json::json!("a proxy's page")), Outcome::Unknown));
         for status in [301, 409, 429, 500, 502, 503] {
             assert!(matches!(judge(status, error.clone()), Outcome::Unknown), "{status}");

@@ -163,6 +163,14 @@ impl Refusal {
     }
 }
 
+impl Refusal {
+    /// Our key is the trouble, whatever the status says.
+    pub fn is_about_our_key(&self) -> bool {
+        let codes = ["api_key_expired", "platform_api_key_expired", "secret_key_required"];
+        codes.contains(&self.code.as_str()) || self.kind == "authentication_error"
+    }
+}
+
 #[derive(Deserialize)]
 pub(super) struct ErrorBody {
     #[serde(default)]

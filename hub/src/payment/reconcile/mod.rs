@@ -286,6 +286,13 @@ async fn begin_repair(pool: &PgPool, client: &Client, found: &Found, row: Kept) 
         (Class::M5, Some(("intent", pi_id))) => {
             orphan::cancel(pool, client, pi_id, row.repair_tries).await?;
         }
+        (Class::M2, _) => {
+            poke(pool, found.attempt_id).await?;
+            // Its worker has nothing to do any more, since we believe that it is done.
+            if let (Some(attempt_id), Some(pi_id)) = (found.attempt_id, &found.pi_id) {
+                orphan::capture(pool, client, attempt_id, pi_id, row.repair_tries).await?;
+            }
+        }
         (Class::M6, Some(("refund", id))) => match id.parse::<Uuid>() {
             // One of ours: ask what became of it.
             Ok(refund_id) => {

@@ -29,15 +29,18 @@ pub struct CallRow {
 /// The latest of a kind; of refunds, the latest of this one.
 pub async fn latest_call(pool: &PgPool, id: Uuid, op: Op, refund: Option<Uuid>) -> sqlx::Result<Option<CallRow>> {
     let refund = refund.filter(|_| op == Op::Refund);
+    let gone = GONE.map(str::to_owned);
     let found = sqlx::query!(
         r#"select id, path, idem_key, body, state, http, replayed, sends, created_at, sent_at,
                   coalesce(nullif(answer #>> '{error,decline_code}', ''), nullif(answer #>> '{error,code}', ''),
-                           answer #>> '{error,type}') as refusal
+                           answer #>> '{error,type}') as refusal,
+                  coalesce(http between 400 and 499 and answer #>> '{error,code}' = any($4), false) as "gone!"
            from provider_call
            where attempt_id = $1 and op = $2 and ($3::uuid is null or refund_id = $3) order by id desc limit 1"#,
         id,
         op.name(),
-        refund
+        refund,
+        &gone[..]
     )
     .fetch_optional(pool)
     .await?;
@@ -53,6 +56,7 @@ pub async fn latest_call(pool: &PgPool, id: Uuid, op: Op, refund: Option<Uuid>) 
             },
             http: c.http.and_then(|s| u16::try_from(s).ok()),
             replayed: c.replayed,
+            gone: c.gone,
             sends: c.sends,
             created_at: c.created_at,
             sent_at: c.sent_at,
@@ -60,6 +64,9 @@ pub async fn latest_call(pool: &PgPool, id: Uuid, op: Op, refund: Option<Uuid>) 
         refusal: c.refusal,
     }))
 }
+
+/// The provider's words for a reservation that is gone for good.
+const GONE: [&str; 1] = ["charge_expired_for_capture"];
 
 /// How many calls of a kind an attempt has had; of refunds, how many this one.
 pub async fn calls(pool: &PgPool, id: Uuid, op: Op, refund: Option<Uuid>) -> sqlx::Result<i32> {

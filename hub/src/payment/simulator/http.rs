@@ -194,6 +194,7 @@ impl Work {
         world.settle();
         let mut reply = match effect.status {
             Some(Status::Stored500) => broken(),
+            Some(Status::Stored402) => declined(),
             _ => self.perform(&mut world, op, id.unwrap_or_default(), effect),
         };
         if effect.status == Some(Status::After500) {
@@ -206,6 +207,13 @@ impl Work {
                 world.keys.entry(key.to_owned()).and_modify(|k| k.answer = Some(answer));
             } else {
                 world.keys.remove(key);
+            }
+        }
+        for (field, said) in effect.echo.iter().flatten() {
+            match (said, reply.body.as_object_mut()) {
+                (Value::Null, Some(body)) => drop(body.remove(field)),
+                (said, Some(body)) => drop(body.insert(field.clone(), said.clone())),
+                _ => {}
             }
         }
         (reply.status, reply.body)
@@ -342,13 +350,21 @@ fn refused_before(effect: &Effect) -> Option<Reply> {
         Status::InUse409 => Some(in_use()),
         Status::Bad400 => error(400, "invalid_request_error", "parameter_invalid"),
         Status::Declined402 => error(402, "card_error", "card_declined"),
-        Status::Stored500 | Status::After500 => None,
+        Status::Unauthorised401 => error(401, "invalid_request_error", "api_key_expired"),
+        Status::Forbidden403 => error(403, "invalid_request_error", "more_permissions_required"),
+        Status::Missing404 => error(404, "invalid_request_error", "resource_missing"),
+        Status::Stored500 | Status::After500 | Status::Stored402 => None,
     }
 }
 
 fn broken() -> Reply {
     let error = json!({"type": "api_error", "message": "An unknown error occurred."});
     Reply { status: 500, body: json!({"error": error}), began: true }
+}
+
+fn declined() -> Reply {
+    let error = json!({"type": "card_error", "code": "card_declined", "message": "As the script says."});
+    Reply { status: 402, body: json!({"error": error}), began: true }
 }
 
 fn in_use() -> Reply {

@@ -69,6 +69,8 @@ pub struct Effect {
     pub idempotency: Option<Idempotency>,
     pub settlement: Option<Settlement>,
     pub reader: Option<ReaderEffect>,
+    /// What the answer says instead of the truth, field by field; null: the field is missing.
+    pub echo: Option<serde_json::Map<String, serde_json::Value>>,
     /// A search does not find what is younger.
     pub search_lag_ms: Option<i64>,
 }
@@ -211,9 +213,19 @@ pub enum Status {
     /// Refused before it is done.
     #[serde(rename = "400")]
     Bad400,
+    /// Our key is not accepted (any more).
+    #[serde(rename = "401")]
+    Unauthorised401,
+    #[serde(rename = "403")]
+    Forbidden403,
+    #[serde(rename = "404")]
+    Missing404,
     /// Declined, whatever was asked for.
     #[serde(rename = "402")]
     Declined402,
+    /// The same, and it is stored under the key: it will be replayed.
+    #[serde(rename = "402_stored")]
+    Stored402,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -330,6 +342,7 @@ pub fn apply(rules: &mut [Rule], rng: &mut StdRng, subject: Subject<'_>, now: i6
         effect.idempotency = effect.idempotency.or(e.idempotency);
         effect.settlement = effect.settlement.or_else(|| e.settlement.clone());
         effect.reader = effect.reader.or_else(|| e.reader.clone());
+        effect.echo = effect.echo.or_else(|| e.echo.clone());
         effect.search_lag_ms = effect.search_lag_ms.or(e.search_lag_ms);
     }
     effect
