@@ -68,9 +68,11 @@ fn main() -> anyhow::Result<()> {
         // What `#[tokio::main]` makes, as anybody would.
         Some("naive") => tokio::runtime::Runtime::new()?.block_on(naive::run()),
         _ => tokio::runtime::Runtime::new()?.block_on(async {
+            let mut told_to_end = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
             tokio::select! {
                 done = bench(&arguments) => done,
                 _ = tokio::signal::ctrl_c() => bail!("interrupted"),
+                _ = told_to_end.recv() => bail!("told to end"),
                 () = tokio::time::sleep(BOUND) => bail!("not done within {BOUND:?}"),
             }
         }),

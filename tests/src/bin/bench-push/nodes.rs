@@ -94,7 +94,7 @@ pub async fn storm(scale: &Scale, ground: &mut Ground) -> anyhow::Result<Map<Str
         let mut peak: f64 = 0.0;
         let (mut last, mut frame) = (Cost::now(&[left]), frame);
         let mut lacking = 1;
-        while lacking > 0 && began.elapsed() < Duration::from_secs(60) {
+        while (lacking > 0 || !going.is_finished()) && began.elapsed() < Duration::from_secs(60) {
             let turn = Instant::now();
             frame = server.publish(BYTES).await?;
             lacking = crowds.gather(Duration::from_millis(500)).await?;

@@ -79,7 +79,7 @@ impl Kind {
 /// What keeps it running.
 enum Keep {
     Hubs(Vec<Binary>),
-    Child(Child),
+    Child(Box<Child>),
     Process(Kept),
 }
 
@@ -174,7 +174,7 @@ impl Server {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg(name);
         let (child, port) = started(command).await?;
-        Ok(Self::posting(port, "/live", "/publish", Keep::Child(child), Vec::new()))
+        Ok(Self::posting(port, "/live", "/publish", Keep::Child(Box::new(child)), Vec::new()))
     }
 
     async fn start_ws() -> anyhow::Result<Self> {
@@ -182,7 +182,7 @@ impl Server {
         command.arg(fullhouse_tests::run::workspace().join("tests/peers/ws_server.mjs"));
         command.arg(ws_folder().context("ws is not installed")?);
         let (child, port) = started(command).await?;
-        Ok(Self::posting(port, "/live", "/publish", Keep::Child(child), Vec::new()))
+        Ok(Self::posting(port, "/live", "/publish", Keep::Child(Box::new(child)), Vec::new()))
     }
 
     fn posting(port: u16, path: &str, publish: &str, keep: Keep, more: Vec<u32>) -> Self {
