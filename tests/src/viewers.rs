@@ -300,7 +300,7 @@ impl Crowd {
     fn attend(&mut self, index: u32, now: u64) {
         let Some(viewer) = self.viewers.get_mut(index as usize).and_then(Option::as_mut) else { return };
         if viewer.state == State::Connecting {
-            let failed = getsockopt(&viewer.stream, sockopt::SocketError).map_or(true, |error| error != 0);
+            let failed = getsockopt(&viewer.stream, sockopt::SocketError) != Ok(0);
             if failed || !self.ask(index) {
                 self.lose(index, None);
             }

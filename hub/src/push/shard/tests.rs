@@ -489,7 +489,7 @@ fn whatever_clients_send_the_others_are_unharmed() {
             let masked = if random.random_bool(0.95) { 0x80 } else { 0 };
             match length {
                 ..126 => bytes.push(masked | length as u8),
-                ..=0xffff => bytes.extend([&[masked | 126][..], &(length as u16).to_be_bytes()].concat()),
+                126..=0xffff => bytes.extend([&[masked | 126][..], &(length as u16).to_be_bytes()].concat()),
                 _ => bytes.extend([&[masked | 127][..], &(length as u64).to_be_bytes()].concat()),
             }
             bytes.extend([0; 4]);

@@ -126,7 +126,7 @@ impl Process {
             .context("a crowd")?;
         let orders = child.stdin.take().context("a crowd's input")?;
         let answers = BufReader::new(child.stdout.take().context("a crowd's output")?).lines();
-        Ok(Self { child: child, orders, answers })
+        Ok(Self { child, orders, answers })
     }
 
     async fn order(&mut self, order: &Order) -> anyhow::Result<()> {

@@ -276,7 +276,7 @@ impl Server {
         self.head.at.frame += 1;
         self.head.committed_at_ms = now();
         let changes = (bytes - fullhouse_protocol::frames::HEADER_BYTES) / 4;
-        let status = if self.head.at.frame % 2 == 0 { Status::Available } else { Status::Held };
+        let status = if self.head.at.frame.is_multiple_of(2) { Status::Available } else { Status::Held };
         let changes: Vec<Change> = (0..changes as u32).map(|seat_no| Change { seat_no, status }).collect();
         let frame = encode_delta(&self.head, &changes);
         match &mut self.way {
