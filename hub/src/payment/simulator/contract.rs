@@ -282,7 +282,7 @@ async fn another_key_opens_nothing() {
     let stranger = Client::new(&config).unwrap();
     let answer = stranger.send(&scene.create("pm_card_visa")).await;
     assert_eq!(answer.http.unwrap(), 401);
-    assert!(matches!(answer.outcome, Outcome::Rejected(_)));
+    assert!(matches!(answer.outcome, Outcome::NotServed(_)));
 }
 
 #[tokio::test]
