@@ -70,6 +70,7 @@ impl Payments {
             }
             Heard::Answered { answer: Answer::Refund(refund), .. } => (refund_seen(refund), CallState::Answered),
             Heard::Answered { answer: Answer::Declined, .. } => (Seen::Declined, CallState::Answered),
+            Heard::Answered { answer: Answer::Gone, .. } => (Seen::Doubt, CallState::Answered),
             Heard::Answered { answer: Answer::Refused, .. } | Heard::Refused => {
                 let seen = match op {
                     Op::Create | Op::Refund => Seen::Refused,
@@ -84,10 +85,11 @@ impl Payments {
         if let Some(call) = latest(world, row.at, op, request.n) {
             call.state = state as u8;
             call.replayed = matches!(heard, Heard::Answered { replayed: true, .. });
+            call.gone = matches!(heard, Heard::Answered { answer: Answer::Gone, .. });
             call.http = match heard {
                 Heard::Answered { answer: Answer::Intent(_) | Answer::Refund(_), .. } => Some(200),
                 Heard::Answered { answer: Answer::Declined, .. } => Some(402),
-                Heard::Answered { answer: Answer::Refused, .. } | Heard::Refused => Some(400),
+                Heard::Answered { answer: Answer::Refused | Answer::Gone, .. } | Heard::Refused => Some(400),
                 Heard::Answered { answer: Answer::Broken, .. } | Heard::Broken => Some(500),
                 Heard::Busy => Some(409),
                 Heard::NotServed => Some(401),

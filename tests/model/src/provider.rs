@@ -67,6 +67,8 @@ pub enum Answer {
     Declined,
     /// 400
     Refused,
+    /// 400, and it says that what was reserved is gone for good.
+    Gone,
     /// 500
     Broken,
 }
@@ -90,6 +92,7 @@ impl Answer {
             Answer::Declined => 1,
             Answer::Refused => 2,
             Answer::Broken => 3,
+            Answer::Gone => 15,
             Answer::Refund(refund) => 4 + refund as u8,
             Answer::Intent(i) => 16 + (i.status as u8) * 4 + u8::from(i.wrong_amount) * 2 + u8::from(i.error),
         }
@@ -101,6 +104,7 @@ impl Answer {
             1 => Answer::Declined,
             2 => Answer::Refused,
             3 => Answer::Broken,
+            15 => Answer::Gone,
             4..16 => Answer::Refund(REFUNDS[usize::from(byte - 4)]),
             _ => {
                 let (status, rest) = (STATUSES[usize::from((byte - 16) / 4)], (byte - 16) % 4);
@@ -133,6 +137,8 @@ pub enum Fate {
     RefusedBefore,
     /// 400, nothing done, and kept.
     RefusedStored,
+    /// The same, and it says that there is nothing to be taken any more, which is not true.
+    SaidGone,
     /// 401, nothing done or kept.
     NotServed,
 }
@@ -142,7 +148,12 @@ impl Fate {
     pub fn is_failure(self) -> bool {
         matches!(
             self,
-            Fate::BrokenBefore | Fate::BrokenStored | Fate::BrokenAfter | Fate::RefusedBefore | Fate::RefusedStored
+            Fate::BrokenBefore
+                | Fate::BrokenStored
+                | Fate::BrokenAfter
+                | Fate::RefusedBefore
+                | Fate::RefusedStored
+                | Fate::SaidGone
         )
     }
 
@@ -190,6 +201,7 @@ impl Intent {
         match fate {
             Fate::BrokenStored => return Some(Answer::Broken),
             Fate::RefusedStored => return Some(Answer::Refused),
+            Fate::SaidGone => return Some(Answer::Gone),
             Fate::NotServed | Fate::Busy | Fate::BrokenBefore | Fate::RefusedBefore => return None,
             _ => {}
         }

@@ -545,14 +545,21 @@ impl Payments {
         }
         let intent = world.intents[at];
         let failures: &[Fate] = if world.failures_left > 0 {
-            &[Fate::BrokenBefore, Fate::BrokenStored, Fate::BrokenAfter, Fate::RefusedBefore, Fate::RefusedStored]
+            &[
+                Fate::BrokenBefore,
+                Fate::BrokenStored,
+                Fate::BrokenAfter,
+                Fate::RefusedBefore,
+                Fate::RefusedStored,
+                Fate::SaidGone,
+            ]
         } else {
             &[]
         };
         for fate in intent.fates(request.op).iter().chain(&[Fate::Busy, Fate::NotServed]).chain(failures) {
             // Elsewhere a key that is turned away is as good as being put off; a refusal that is kept costs a key there.
             let same = (*fate == Fate::NotServed && !matches!(request.op, Op::Create | Op::Confirm))
-                || (*fate == Fate::RefusedStored && request.op != Op::Capture);
+                || (matches!(fate, Fate::RefusedStored | Fate::SaidGone) && request.op != Op::Capture);
             if same || (*fate == Fate::RefundFails && !self.scope.refunds_fail) {
                 continue;
             }

@@ -57,6 +57,8 @@ pub struct Call {
     pub state: u8,
     pub http: Option<u16>,
     pub replayed: bool,
+    /// It said that what was reserved is gone for good.
+    pub gone: bool,
     /// Up to 2: more makes no difference.
     pub sends: u8,
     /// Ticks since it was sent, up to the quiet.
@@ -67,7 +69,7 @@ pub struct Call {
 
 impl Call {
     pub fn new(n: u8) -> Self {
-        Self { n, state: prepared(), http: None, replayed: false, sends: 0, sent: None, old: false }
+        Self { n, state: prepared(), http: None, replayed: false, gone: false, sends: 0, sent: None, old: false }
     }
 
     /// Without what decides nothing. Sent and unknown are the same doubt.
@@ -78,6 +80,7 @@ impl Call {
         }
         let failed = matches!(self.http, Some(400 | 500));
         self.http = self.http.filter(|_| failed);
+        self.gone &= self.http == Some(400);
         self.replayed &= self.http == Some(500) || (self.http == Some(400) && op == Op::Capture);
         self.sent = self.sent.filter(|_| failed || waited_for);
         self
@@ -169,7 +172,7 @@ impl Row {
                 state: call_state(call.state),
                 http: call.http,
                 replayed: call.replayed,
-                gone: false,
+                gone: call.gone,
                 sends: i32::from(call.sends),
                 created_at: now - if call.old { KEY_LIFE } else { TimeDelta::zero() },
                 sent_at: call.sent.map(|ticks| now - TICK * i32::from(ticks)),
