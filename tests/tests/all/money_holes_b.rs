@@ -6,7 +6,7 @@ use std::process::Stdio;
 use chrono::TimeDelta;
 use fullhouse::{
     payment::{
-        call_off, gate,
+        call_off, gate, installation,
         reconcile::{self, Outcome, Report, finding::Class},
         signature,
     },
@@ -378,8 +378,11 @@ async fn whoever_was_paying_when_it_was_called_off_has_a_result() {
 #[tokio::test]
 async fn a_payment_that_the_provider_has_no_more_stops_no_comparison() {
     let scene = Scene::open(Rows::new(2, 10)).await;
-    let charge =
-        format!("amount=700&currency=eur&payment_method={CARD}&confirm=true&metadata[attempt]={}", Uuid::new_v4());
+    let house = installation::id(scene.database.pool()).await.expect("the test's database answers");
+    let charge = format!(
+        "amount=700&currency=eur&payment_method={CARD}&confirm=true&metadata[attempt]={}&metadata[installation]={house}",
+        Uuid::new_v4()
+    );
     scene.provider.beside("payment_intents", &charge).await;
     assert_eq!(classes(&reconciled(&scene).await), [(Class::M1, Outcome::Listed)]);
     // All that it had is gone.
