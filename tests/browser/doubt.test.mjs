@@ -212,7 +212,7 @@ test('the time runs out, and the money comes after all: it is given back, and th
   await back.waitFor({ timeout: 60_000 });
   await picture('given_back');
   assert.doesNotMatch(await text(), /not charged/);
-  await page.locator('[data-testid=given-back][data-state=arrived]').waitFor({ timeout: 60_000 });
+  await page.locator('[data-testid=given-back][data-state=arrived]').waitFor({ timeout: 150_000 });
   await page.reload();
   await back.waitFor();
   assert.match(await text(), /You get all of it back/);
