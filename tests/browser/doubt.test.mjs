@@ -120,7 +120,10 @@ test('a lost answer that was a decline: another card, while the seats are still 
   await until('asking_bank');
   await bankSpeaks();
   await until('declined');
-  assert.match(await text(), /[Nn]othing was charged, and your seats are still yours: try another card/);
+  assert.match(
+    await text(),
+    /[Nn]othing was charged, and your seats are still yours: try another card/,
+  );
   await payWith(page, CARD.good);
   await page.getByTestId('ticket-code').first().waitFor({ timeout: 30_000 });
 });

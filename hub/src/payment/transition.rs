@@ -375,8 +375,11 @@ async fn stray_refund(tx: &mut Tx, row: &Row, refund: &RefundRow, seen: Seen, de
     settle_doubt(tx, row, false).await?;
     if state == RefundState::Failed && row.state.is_to_be_tidied() {
         let now = clock::now(tx).await?;
-        if let AfterDecision::Wait(wait) = machine::after_decision(&strays(tx, row.id, now).await?) {
-            pause(tx, row, Some(wait), false).await?; // it is tried again by itself
+        // It is tried again by itself, now or later.
+        match machine::after_decision(&strays(tx, row.id, now).await?) {
+            AfterDecision::GiveBack => pause(tx, row, Some(TimeDelta::zero()), false).await?,
+            AfterDecision::Wait(wait) => pause(tx, row, Some(wait), false).await?,
+            AfterDecision::Leave => {}
         }
     }
     Ok(Flow::Stop)

@@ -437,6 +437,78 @@ async fn race_31_a_refund_whose_key_keeps_a_500_is_looked_for_and_goes_on_under_
     }
 }
 
+#[tokio::test]
+async fn race_34_money_that_comes_after_the_decision_goes_back_a_few_times_and_then_people_see_to_it() {
+    let race = Race::ready().await;
+    race.provider
+        .rules(json!([
+            { "match": { "op": "capture", "first": 1 }, "effect": { "outcome": { "kind": "capture_fails" } } },
+            { "match": { "op": "refund" }, "effect": { "outcome": { "kind": "refund_fails" } } },
+        ]))
+        .await;
+    race.pay().await;
+    race.until("capture_failed").await;
+    race.clock.advance(TimeDelta::minutes(31)).await;
+    eventually("the seats go back", || async {
+        let order = race.fan.order(race.order["id"].as_str().unwrap()).await.ok()["order"].clone();
+        (order["state"] == "cancelled").then_some(())
+    })
+    .await;
+    // The provider takes it back: the reservation was there all the time, and somebody captures it.
+    let (attempt, amount): (uuid::Uuid, i64) = sqlx::query_as("select id, amount_minor from attempt")
+        .fetch_one(race.database.pool())
+        .await
+        .expect("the attempt");
+    let intent = race.provider.authorise(attempt, amount, "eur").await;
+    sqlx::query("update attempt set pi_id = $1, version = version + 1")
+        .bind(&intent)
+        .execute(race.database.pool())
+        .await
+        .expect("the attempt");
+    race.provider.beside(&format!("payment_intents/{intent}/capture"), "").await;
+    let failed = async || refunds(&race).await.iter().filter(|(state, _)| state == "failed").count();
+    // The clock stands still: it must not pass the first wait.
+    eventually("the first try fails", || async { (failed().await == 1).then_some(()) }).await;
+    // Webhooks alone begin no other: their time has to come.
+    for _ in 0..3 {
+        race.provider.replay().await;
+        race.provider.until_delivered().await;
+    }
+    assert_eq!(refunds(&race).await.len(), 1, "each webhook would begin another");
+    for (tries, minutes) in [(2, 6), (3, 61)] {
+        race.clock.advance(TimeDelta::minutes(minutes)).await;
+        eventually("the next try fails too", || async {
+            race.database_in_time().await;
+            (failed().await >= tries).then_some(())
+        })
+        .await;
+    }
+    for _ in 0..3 {
+        race.clock.advance(TimeDelta::hours(2)).await;
+        race.provider.replay().await;
+        race.provider.until_delivered().await;
+    }
+    assert_eq!(refunds(&race).await.len(), 3, "the rest is for people");
+    let till = till(&race).await;
+    let list = till.get("/api/staff/money").await.ok();
+    assert_eq!(list["refunds_failed"], 1, "one thing to see to, not three");
+    let for_people = list["gate"].as_array().expect("reasons").iter().any(|reason| reason["by_person"] == true);
+    assert!(!for_people, "a card that was closed does not stop the sale: {list}");
+    // They give it back by hand: no webhook may give it back once more.
+    race.provider.rules(json!([])).await;
+    let refund = list["refunds"][0]["refund_id"].as_str().expect("one");
+    let by_hand = json!({ "by_hand": true, "reason": "sent by the bank" });
+    till.post(&format!("/api/staff/refunds/{refund}/retry"), by_hand).await.ok();
+    race.clock.advance(TimeDelta::hours(2)).await;
+    race.provider.replay().await;
+    race.provider.until_delivered().await;
+    race.database_in_time().await;
+    assert_eq!(race.provider.ledger().await.refunded(), 0, "it went by the bank");
+    assert_eq!(till.get("/api/staff/money").await.ok()["refunds_failed"], 0);
+    race.hub.stop().await;
+    race.database.finish().await;
+}
+
 /// The order of locks that two workers need: one writes an attempt twice in a transaction, another holds the order.
 #[tokio::test]
 async fn whoever_holds_an_order_does_not_meet_its_attempt_in_a_deadlock() {
