@@ -171,10 +171,10 @@ test('a price that is looked for is counted among its own seats, and stands in o
     offered.slice(1).map((one) => one.split(' · ')[0]),
     names,
   );
-  const groups = await page
-    .getByTestId('best-section')
-    .locator('optgroup')
-    .evaluateAll((all) => all.map((one) => one.label));
+  // The sections come with the drawing, which may arrive after the prices.
+  const sections = page.getByTestId('best-section').locator('optgroup');
+  await sections.first().waitFor({ state: 'attached' });
+  const groups = await sections.evaluateAll((all) => all.map((one) => one.label));
   for (const label of ['Club 201–220', 'Box 1–100', 'Platform A–V'])
     assert.ok(groups.includes(label), groups.join());
   assert.ok(groups.length < 10 && groups.length > 4, groups.join());
