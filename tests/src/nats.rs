@@ -5,7 +5,10 @@ use std::{path::PathBuf, time::Duration};
 use fullhouse::child::{Kept, Spec};
 use nix::sys::signal::Signal;
 
-use crate::{eventually, run::run};
+use crate::{
+    eventually,
+    run::{run, server_program},
+};
 
 pub struct Nats {
     directory: PathBuf,
@@ -45,7 +48,7 @@ impl Nats {
         assert!(self.child.is_none(), "stop it first");
         let port = if self.port == 0 { "-1".to_owned() } else { self.port.to_string() };
         let log = std::fs::File::create(self.directory.join("log")).expect("the run's directory is writable");
-        let child = Spec::new("nats-server")
+        let child = Spec::new(server_program("nats-server"))
             .args(["-js", "-a", "127.0.0.1", "-p", &port, "-sd"])
             .arg(self.directory.join("store"))
             .arg("--ports_file_dir")

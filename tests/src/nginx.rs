@@ -1,23 +1,17 @@
 //! An nginx in front of a hub, with the addresses as `deploy/nginx/fullhouse.conf` has them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use fullhouse::child::{Kept, Spec};
 
 use crate::{
     eventually,
-    run::{run, workspace},
+    run::{run, server_program, workspace},
 };
 
 pub struct Nginx {
     child: Kept,
     port: u16,
-}
-
-/// Where the program is; Debian keeps it off a user's path.
-pub fn program() -> PathBuf {
-    let there = Path::new("/usr/sbin/nginx");
-    if there.exists() { there.to_owned() } else { "nginx".into() }
 }
 
 /// Lines that every nginx of ours begins with: a directory of its own, nobody's port.
@@ -53,7 +47,7 @@ impl Nginx {
         let path = directory.join("nginx.conf");
         std::fs::write(&path, settings).expect("the run's directory is writable");
         let log = std::fs::File::create(directory.join("output")).expect("the run's directory is writable");
-        let child = Spec::new(program())
+        let child = Spec::new(server_program("nginx"))
             .args(["-g", "daemon off;", "-p"])
             .arg(&directory)
             .arg("-c")

@@ -107,3 +107,9 @@ impl Run {
 pub fn workspace() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ stands in the workspace")
 }
+
+/// Where a server of another project is: on the path, or where Debian puts servers, which is off a user's path.
+pub fn server_program(name: &str) -> PathBuf {
+    let there = Path::new("/usr/sbin").join(name);
+    if there.exists() { there } else { name.into() }
+}

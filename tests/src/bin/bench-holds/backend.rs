@@ -18,7 +18,7 @@ use fullhouse::{
     hold::{Key, Refusal, Request, Rules, Take, Wish, desk::Desks},
     seat_map::{Boards, SeatSet},
 };
-use fullhouse_tests::rows::buyers;
+use fullhouse_tests::{rows::buyers, run::server_program};
 use sqlx::PgPool;
 use uuid::Uuid;
 
@@ -231,7 +231,7 @@ pub struct Redis {
 impl Redis {
     pub async fn start(directory: &Path) -> anyhow::Result<Self> {
         let socket = directory.join("redis.sock");
-        let child = Spec::new("redis-server")
+        let child = Spec::new(server_program("redis-server"))
             .args(["--port", "0", "--unixsocket"])
             .arg(&socket)
             .args(["--appendonly", "yes", "--appendfsync", "always", "--save", "", "--daemonize", "no", "--dir"])

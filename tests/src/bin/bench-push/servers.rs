@@ -22,6 +22,7 @@ use fullhouse_tests::{
     database::Database,
     nats::Nats,
     nginx,
+    run::{run, server_program},
     viewers::{Plan, Speech},
 };
 use tokio::{
@@ -204,7 +205,7 @@ impl Server {
     }
 
     async fn start_nchan() -> anyhow::Result<Self> {
-        let directory = fullhouse_tests::run::run().await.directory("nginx");
+        let directory = run().await.directory("nginx");
         let port = free_port()?;
         let module = nchan_module().context("nchan is not installed")?;
         let settings = format!(
@@ -218,7 +219,7 @@ impl Server {
         let path = directory.join("nginx.conf");
         std::fs::write(&path, settings)?;
         let log = std::fs::File::create(directory.join("output"))?;
-        let child = Spec::new(nginx::program())
+        let child = Spec::new(server_program("nginx"))
             .args(["-g", "daemon off;", "-p"])
             .arg(&directory)
             .arg("-c")
@@ -232,7 +233,7 @@ impl Server {
     }
 
     async fn start_nats() -> anyhow::Result<Self> {
-        let directory = fullhouse_tests::run::run().await.directory("nats-websocket");
+        let directory = run().await.directory("nats-websocket");
         let (port, sockets) = (free_port()?, free_port()?);
         let path = directory.join("nats.conf");
         let settings = format!(
@@ -241,7 +242,7 @@ impl Server {
         );
         std::fs::write(&path, settings)?;
         let log = std::fs::File::create(directory.join("log"))?;
-        let child = Spec::new("nats-server").arg("-c").arg(&path).output(log).spawn()?;
+        let child = Spec::new(server_program("nats-server")).arg("-c").arg(&path).output(log).spawn()?;
         listens(sockets).await?;
         let client = async_nats::connect(format!("nats://127.0.0.1:{port}")).await?;
         Ok(Self {
