@@ -10,10 +10,17 @@ import {
   type HoldAnswer,
   type HoldRequest,
   type HoldState,
+  type Line,
+  type LineChallenge,
+  type LineDraw,
+  type LineEntry,
+  type LineProof,
   type Order,
   type Attempt,
   type CancellationOffer,
+  type Pass,
   type PaymentConfig,
+  type Preferences,
   type Problem,
   type ReleaseAnswer,
   type TicketChoice,
@@ -44,6 +51,7 @@ export class UnknownOutcome extends Error {
 interface Options {
   body?: unknown;
   key?: string;
+  pass?: string;
   tries?: number;
 }
 
@@ -80,8 +88,9 @@ export class Hub {
   signOut = () => this.send<void>('DELETE', '/api/session', {});
 
   myHold = (event: number) => this.get<HoldState>(`/api/events/${event}/hold`);
-  hold = (event: number, request: HoldRequest) =>
-    this.once<HoldAnswer>(`hold.${event}`, `/api/events/${event}/hold`, request);
+  /** With the pass of somebody who was called, where the event has a line. */
+  hold = (event: number, request: HoldRequest, pass?: string) =>
+    this.once<HoldAnswer>(`hold.${event}`, `/api/events/${event}/hold`, request, pass);
   release = (hold: string, seats: number[]) =>
     this.send<ReleaseAnswer>('POST', `/api/holds/${hold}/release`, {
       body: { seats },
@@ -122,6 +131,43 @@ export class Hub {
     });
   paymentConfig = () => this.get<PaymentConfig>('/api/payment/config');
 
+  // ---- the line before an event ----
+
+  line = (event: number) => this.get<Line>(`/api/events/${event}/queue`);
+  challenge = (event: number) => this.get<LineChallenge>(`/api/events/${event}/queue/challenge`);
+  /** One entry an account: asked again it answers the same, so it may be repeated. */
+  join = (event: number, solved: string, wishes: Preferences) =>
+    this.send<LineEntry>('POST', `/api/events/${event}/queue/entry`, {
+      body: { challenge: solved, ...wishes },
+      tries: TRIES,
+    });
+  entry = (event: number) => this.get<LineEntry>(`/api/events/${event}/queue/entry`);
+  wish = (event: number, wishes: Preferences) =>
+    this.send<LineEntry>('PATCH', `/api/events/${event}/queue/entry`, {
+      body: wishes,
+      tries: TRIES,
+    });
+  leaveLine = (event: number) =>
+    this.send<void>('DELETE', `/api/events/${event}/queue/entry`, { tries: TRIES });
+  comeIn = (event: number) =>
+    this.send<Pass>('POST', `/api/events/${event}/queue/enter`, { tries: TRIES });
+  renewPass = (event: number, pass: string) =>
+    this.send<Pass>('POST', `/api/events/${event}/queue/pass/renew`, { pass, tries: TRIES });
+  endPass = (event: number, pass: string) =>
+    this.send<void>('DELETE', `/api/events/${event}/queue/pass`, { pass, tries: TRIES });
+  draws = (event: number) => this.get<{ draws: LineDraw[] }>(`/api/events/${event}/queue/draws`);
+  proof = (event: number, number: number) =>
+    this.get<LineProof>(`/api/events/${event}/queue/proof/${number}`);
+
+  /** Sends the mail that shows whose address it is; the demo answers with its link. */
+  checkAddress = () =>
+    this.send<{ sent_to: string; link?: string }>('POST', '/api/account/address-check', {});
+  confirmAddress = (code: string) =>
+    this.send<{ account: Account }>('POST', '/api/account/address-check/confirm', {
+      body: { code },
+      tries: TRIES,
+    });
+
   // ---- how it is asked ----
 
   private get<T>(address: string): Promise<T> {
@@ -129,10 +175,10 @@ export class Hub {
   }
 
   /** A write under an idempotency key, which stays the same until the outcome is known. */
-  private async once<T>(intent: string, address: string, body: unknown): Promise<T> {
+  private async once<T>(intent: string, address: string, body: unknown, pass?: string): Promise<T> {
     const key = this.keys.take(intent, JSON.stringify(body));
     try {
-      const answer = await this.send<T>('POST', address, { body, key, tries: TRIES });
+      const answer = await this.send<T>('POST', address, { body, key, pass, tries: TRIES });
       this.keys.settle(intent);
       return answer;
     } catch (error) {
@@ -169,6 +215,7 @@ export class Hub {
   private async attempt<T>(method: string, address: string, options: Options): Promise<T> {
     const headers: Record<string, string> = { accept: 'application/json' };
     if (options.key) headers['idempotency-key'] = options.key;
+    if (options.pass) headers['fullhouse-pass'] = options.pass;
     const init: RequestInit = {
       method,
       headers,

@@ -4,4 +4,5 @@
 export * from './frames.ts';
 export * from './geometry.ts';
 export * from './json.ts';
+export * from './line.ts';
 export * from './problems.ts';

@@ -34,6 +34,8 @@ export interface EventSummary {
   on_sale_local: string;
   off_sale_at: string | null;
   sale: Sale;
+  /** Whether people stand in a line before they come to the seats. */
+  has_line?: boolean;
   currency: string;
   from_minor: number | null;
   /** The fees that an order of one such ticket pays on top. */
@@ -95,6 +97,8 @@ export interface Account {
   email: string;
   name: string;
   role: string;
+  /** Whether somebody has read the mail that went to this address; a line asks for it. */
+  email_checked?: boolean;
 }
 
 export interface Hold {
