@@ -10,6 +10,7 @@ pub mod close; // why a socket is closed
 pub mod keyframe; // the bytes that only the hub's own bus carries
 pub mod events; // what is on, in JSON
 pub mod holds; // holding seats: what a client asks for, and what it is told
+pub mod line; // the waiting room: the line that all see, and one's own stand in it
 pub mod orders; // orders, attempts to pay, tickets, in JSON
 pub mod tickets; // tickets as doors, tills and printers see them
 pub mod money; // what staff see and do about money
