@@ -23,6 +23,7 @@ pub mod auth; // accounts, passwords, sessions, terminals: who may act
 // The journey
 pub mod catalog; // venues, plans and their import, events
 pub mod waiting_room; // the line before a sale, and its draw
+pub mod admission; // who comes in, and how fast
 pub mod seat_map; // the plan as drawn, and a hint of each seat's state
 pub mod hold; // the desk: place, release, expire
 pub mod ticket; // one a seat, with a code that a door can check alone

@@ -232,9 +232,9 @@ fn every_order_and_every_place_is_equally_likely_and_wrong_shuffles_are_caught()
     assert!(four < ORDERS_MAX && sixteen < CELLS_MAX, "{four:.1} of 24 orders, {sixteen:.1} of 256 cells");
     // A sum that is too even would be as suspicious: below this once in a million as well.
     assert!(four > 3.5 && sixteen > 138.1, "{four:.1} of 24 orders, {sixteen:.1} of 256 cells");
-    let wrong: [(&str, fn(&Hash, u32) -> Vec<u32>); 3] =
-        [("any", swaps_with_any), ("never stays", never_stays), ("remainders", takes_remainders)];
-    for (name, shuffle) in wrong {
+    type Shuffle = fn(&Hash, u32) -> Vec<u32>;
+    let wrong = [swaps_with_any, never_stays, takes_remainders as Shuffle];
+    for (name, shuffle) in ["any", "never stays", "remainders"].into_iter().zip(wrong) {
         let (four, sixteen) = (orders(|seed| shuffle(seed, 4)), cells(|seed| shuffle(seed, 16)));
         println!("{name}: {four:.1} of 24 orders, {sixteen:.1} of 256 cells");
         assert!(sixteen > CELLS_MAX || four > ORDERS_MAX, "{name}: {four:.1}, {sixteen:.1}");
