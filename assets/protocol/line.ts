@@ -22,21 +22,22 @@ export interface LineDraw {
   drawn_at?: string | null;
   /** Once it is revealed. */
   secret?: string | null;
-  revealed_at?: string | null;
   abandoned_at?: string | null;
   abandoned_why?: string | null;
 }
 
 export interface Line {
-  event_id?: number;
+  event_id: number;
   /** Only rises: an answer with a lower one is old. */
   revision?: number;
   state: LineState;
   joins_at: string;
   closes_at: string;
   opens_at: string;
+  /** Numbers 0 to `joined - 1` were given out. */
   joined: number;
-  drawn_count: number;
+  /** Numbers below it are drawn; above, the place is the number. Null until it is fixed. */
+  drawn_count: number | null;
   /** All places below it may come in. */
   called_through: number;
   called_last_minute: number;
@@ -50,8 +51,12 @@ export interface Line {
   /** The operator's words by language; `default` for all others. */
   message?: Record<string, string> | null;
   draw: LineDraw;
+  /** Called and not come for so long: the next are called. */
+  show_s: number;
+  /** How long a pass is good, and how long it can be renewed. */
   pass_s: number;
   pass_max_s: number;
+  /** So long after the call the entry is still good. */
   grace_s: number;
   /** The hub can't reach its database: what is shown may be old, places are kept. */
   database_late?: boolean;
@@ -59,6 +64,7 @@ export interface Line {
 }
 
 export interface Preferences {
+  /** Seats in all, wheelchair places and companions included. */
   party_size?: number | null;
   price_level?: number | null;
   accessible?: number;
@@ -74,21 +80,28 @@ export interface Pass {
 
 export type EntryState = 'waiting' | 'called' | 'inside' | 'lapsed';
 
-export interface LineEntry extends Preferences {
+export interface LineEntry {
+  /** In order of joining, from 0; it never changes. */
   number: number;
+  /** From 0; null until the draw. */
   place: number | null;
   state: EntryState;
   /** The signed receipt of this stand. */
   ticket: string;
-  entry_key?: string;
-  joined_at?: string;
+  /** With it anybody finds this entry among the draw's leaves. */
+  entry_key: string;
+  joined_at: string;
   called_at?: string | null;
   grace_until?: string | null;
   pass?: Pass | null;
+  /** Another session of this account has the pass; coming in here takes it over. */
+  inside_elsewhere?: boolean;
+  preferences: Preferences;
   now?: string;
 }
 
 export interface LineProof {
+  draw_no: number;
   number: number;
   leaf: string;
   path: string[];

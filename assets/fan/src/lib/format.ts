@@ -31,6 +31,21 @@ export function yourTime(instant: string | number, options: Intl.DateTimeFormatO
   return new Intl.DateTimeFormat(text.locale, options).format(new Date(instant));
 }
 
+/** An instant on a place's clock. The browser's own zone rules; nothing if it doesn't know the zone. */
+export function zoneTime(
+  instant: string,
+  zone: string,
+  options: Intl.DateTimeFormatOptions,
+): string {
+  try {
+    return new Intl.DateTimeFormat(text.locale, { ...options, timeZone: zone }).format(
+      new Date(instant),
+    );
+  } catch {
+    return '';
+  }
+}
+
 export const DAY: Intl.DateTimeFormatOptions = {
   weekday: 'short',
   day: 'numeric',
@@ -55,4 +70,37 @@ export function countdown(ms: number): string {
   const h = Math.floor(seconds / 3600);
   const m = Math.floor((seconds % 3600) / 60);
   return h > 0 ? `${h}:${pad(m)}:${pad(seconds % 60)}` : `${m}:${pad(seconds % 60)}`;
+}
+
+/** "10 minutes", "45 seconds", "1 hour 30 minutes". */
+export function duration(seconds: number): string {
+  if (seconds < 90) return unit(Math.round(seconds), 'second');
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 90) return unit(minutes, 'minute');
+  const rest = minutes % 60;
+  const hours = unit(Math.floor(minutes / 60), 'hour');
+  return rest === 0 ? hours : `${hours} ${unit(rest, 'minute')}`;
+}
+
+/** "25–40 minutes". */
+export function minutesBetween(low: number, high: number): string {
+  if (high < 120)
+    return new Intl.NumberFormat(text.locale, {
+      style: 'unit',
+      unit: 'minute',
+      unitDisplay: 'long',
+    }).formatRange(low, high);
+  return `${duration(low * 60)} – ${duration(high * 60)}`;
+}
+
+function unit(value: number, name: string): string {
+  return new Intl.NumberFormat(text.locale, {
+    style: 'unit',
+    unit: name,
+    unitDisplay: 'long',
+  }).format(value);
+}
+
+export function count(value: number): string {
+  return new Intl.NumberFormat(text.locale).format(value);
 }

@@ -34,6 +34,21 @@ const TEXTS: Record<string, Key> = {
   amount_mismatch: 'problem.amount_mismatch',
   refund_not_allowed: 'problem.refund_not_allowed',
   refund_too_late: 'problem.refund_too_late',
+  address_unchecked: 'problem.address_unchecked',
+  challenge_invalid: 'problem.challenge',
+  challenge_expired: 'problem.challenge',
+  challenge_used: 'problem.challenge',
+  challenge_foreign: 'problem.challenge',
+  line_not_joining: 'problem.line_not_joining',
+  line_over: 'problem.line_not_joining',
+  pass_missing: 'problem.pass_missing',
+  pass_invalid: 'problem.pass_missing',
+  pass_foreign: 'problem.pass_missing',
+  pass_expired: 'problem.pass_over',
+  pass_over: 'problem.pass_over',
+  pass_moved: 'problem.pass_moved',
+  event_full_of_holds: 'problem.event_full',
+  event_full_of_checkouts: 'problem.event_full',
 };
 
 /** Which detail of a new account was refused; any other is told in the hub's own words. */

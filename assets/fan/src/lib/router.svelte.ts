@@ -3,9 +3,11 @@
 export type Route =
   | { page: 'programme' }
   | { page: 'event'; slug: string }
+  | { page: 'draw'; slug: string }
   | { page: 'orders' }
   | { page: 'order'; id: string }
   | { page: 'signin'; next: string }
+  | { page: 'address'; code: string }
   | { page: 'nowhere' };
 
 let current = $state.raw<Route>(read());
@@ -40,8 +42,10 @@ export function watchLinks(): void {
 }
 
 function read(): Route {
-  const [first, second, ...rest] = location.pathname.split('/').filter(Boolean).map(decode);
-  if (rest.length > 0) return { page: 'nowhere' };
+  const [first, second, third, ...rest] = location.pathname.split('/').filter(Boolean).map(decode);
+  if (first === 'events' && second && third === 'draw' && rest.length === 0)
+    return { page: 'draw', slug: second };
+  if (third !== undefined) return { page: 'nowhere' };
   if (first === undefined) return { page: 'programme' };
   if (first === 'events' && second) return { page: 'event', slug: second };
   if (first === 'orders') return second ? { page: 'order', id: second } : { page: 'orders' };
@@ -50,6 +54,9 @@ function read(): Route {
     // Only our own addresses: never a way to send somebody elsewhere.
     return { page: 'signin', next: /^\/(?![/\\])/.test(next) ? next : '/' };
   }
+  // The link in the mail that shows whose address it is.
+  if (first === 'signin' && second === 'check')
+    return { page: 'address', code: new URLSearchParams(location.search).get('code') ?? '' };
   return { page: 'nowhere' };
 }
 

@@ -9,7 +9,7 @@ const T0 = Date.parse('2027-01-01T10:00:00Z');
 const at = (ms: number) => new Date(T0 + ms).toISOString();
 
 const baseLine: Line = {
-  revision: 1,
+  event_id: 7,
   state: 'joining',
   joins_at: at(-60_000),
   closes_at: at(60_000),
@@ -24,6 +24,7 @@ const baseLine: Line = {
   inside_max: 50,
   seats_left: 1000,
   draw: { no: 1, kind: 'committed', commitment: '00' },
+  show_s: 30,
   pass_s: 600,
   pass_max_s: 1800,
   grace_s: 600,
@@ -33,6 +34,9 @@ const entryOf = (number: number, place: number | null = null): LineEntry => ({
   place,
   state: 'waiting',
   ticket: `ticket-${number}`,
+  entry_key: '00',
+  joined_at: at(0),
+  preferences: {},
 });
 const problem = (code: string) =>
   new ProblemError({ type: 'about:blank', code, title: code, status: 409 });
@@ -91,7 +95,7 @@ function world() {
         entry: () => ask('entry', () => w.entry()),
         comeIn: () => ask('come', () => w.comeIn()),
         renewPass: (_event, pass) => ask(`renew ${pass}`, () => w.renew()),
-        wish: (_event, wishes) => ask('wish', () => ({ ...w.stand.entry!, ...wishes })),
+        wish: (_event, preferences) => ask('wish', () => ({ ...w.stand.entry!, preferences })),
         leaveLine: () => ask('leave', () => undefined),
       },
       now: () => now,
@@ -117,9 +121,7 @@ function world() {
 }
 
 let w: ReturnType<typeof world>;
-let revision = 1;
-const line = (changes: Partial<Line> = {}) =>
-  w.stand.take({ ...baseLine, revision: ++revision, ...changes });
+const line = (changes: Partial<Line> = {}) => w.stand.take({ ...baseLine, ...changes });
 const passUntil = (ms: number, most = 1_800_000, name = 'p'): Pass => ({
   pass: name,
   expires_at: at(ms),
@@ -128,7 +130,6 @@ const passUntil = (ms: number, most = 1_800_000, name = 'p'): Pass => ({
 
 beforeEach(() => {
   w = world();
-  revision = 1;
 });
 
 describe('a stand in the line', () => {
@@ -178,8 +179,11 @@ describe('a stand in the line', () => {
 
   it('takes no state that is older than the one it has', () => {
     line({ state: 'open', called_through: 50 });
-    expect(w.stand.take({ ...baseLine, revision: 1, called_through: 40 })).toBe(false);
+    expect(w.stand.take({ ...baseLine, called_through: 40 })).toBe(false);
     expect(w.stand.line?.called_through).toBe(50);
+    line({ state: 'paused', called_through: 50, revision: 9 });
+    expect(line({ state: 'open', called_through: 50, revision: 8 })).toBe(false);
+    expect(w.stand.line?.state).toBe('paused');
   });
 
   it('learns its place anew after a redraw', async () => {
@@ -300,6 +304,20 @@ describe('the turn', () => {
     await w.pass(60_000);
     expect(w.asked).toEqual(['come']);
     await w.stand.comeIn(); // somebody pressed the button
+    expect(w.stand.stage).toBe('inside');
+  });
+});
+
+describe('a turn that is open on another device', () => {
+  it('is left there until somebody wants it here', async () => {
+    w.entry = () => ({ ...entryOf(4, 2), state: 'inside', inside_elsewhere: true });
+    line({ state: 'open', drawn_count: 90, called_through: 3 });
+    await w.stand.read();
+    expect(w.stand.stage).toBe('moved');
+    await w.pass(60_000);
+    expect(w.asked).toEqual(['entry']);
+    w.comeIn = () => passUntil(600_000);
+    await w.stand.comeIn();
     expect(w.stand.stage).toBe('inside');
   });
 });

@@ -131,7 +131,7 @@ export class Stand {
     if (before && isOlder(line, before)) return false;
     this.line = line;
     const { entry } = this;
-    if (before && entry && before.draw.no !== line.draw.no && entry.number < line.drawn_count)
+    if (before && entry && before.draw.no !== line.draw.no && entry.number < drawn(line))
       entry.place = null;
     this.follow();
     this.heard.changed();
@@ -201,7 +201,8 @@ export class Stand {
     if (!before) this.ended = null;
     this.entry = entry;
     this.known = true;
-    this.moved = false;
+    this.moved = Boolean(entry.inside_elsewhere);
+    if (this.moved) this.pass = null;
     if (entry.pass) this.hasPass(entry.pass);
     else if (this.pass && entry.state !== 'inside') this.turnOver('revoked');
     this.follow();
@@ -309,10 +310,9 @@ export class Stand {
 
   private findPlace(line: Line, entry: LineEntry): void {
     const draw = line.draw;
-    const drawn =
-      Boolean(draw.drawn_at ?? draw.secret) || line.state === 'open' || line.state === 'paused';
-    if (!drawn || this.timers.has('place')) return;
-    const within = Math.min(ASK_WITHIN_MAX_MS, (line.drawn_count / ASK_A_SECOND) * 1000);
+    const isDrawn = Boolean(draw.drawn_at ?? draw.secret) || line.state === 'open';
+    if (!isDrawn || this.timers.has('place')) return;
+    const within = Math.min(ASK_WITHIN_MAX_MS, (drawn(line) / ASK_A_SECOND) * 1000);
     const wait = draw.secret ? 0 : this.ports.random() * within;
     this.schedule('place', wait, () => void this.place(line, entry));
   }
@@ -413,9 +413,15 @@ export class Stand {
   }
 }
 
-/** By its revision; where there is none, by what only rises. */
+/** How many are drawn; none while that is not fixed. */
+const drawn = (line: Line) => line.drawn_count ?? 0;
+
+/** All of these only rise. */
 export function isOlder(line: Line, than: Line): boolean {
-  if (line.revision !== undefined && than.revision !== undefined)
-    return line.revision < than.revision;
-  return line.called_through < than.called_through || line.draw.no < than.draw.no;
+  return (
+    (line.revision ?? 0) < (than.revision ?? 0) ||
+    line.draw.no < than.draw.no ||
+    line.called_through < than.called_through ||
+    line.joined < than.joined
+  );
 }

@@ -37,6 +37,13 @@ const HOLD_EVERY_MS = 8_000;
 /** Whether the event still takes place; spread, so that a full house does not ask in chorus. */
 const SALE_EVERY_MS = 45_000;
 
+/** Where there is a line before the hall: what lets its fan take seats. */
+export interface Gate {
+  readonly pass: { pass: string } | null;
+  /** True if it was the pass that was refused. */
+  refusedPass(error: unknown): boolean;
+}
+
 export class EventRoom {
   readonly board: Board;
   readonly seats: Seats;
@@ -72,13 +79,16 @@ export class EventRoom {
   /** Counts what this window asked of the hub: an answer from before the last one is old. */
   private verbs = 0;
 
-  static async open(slug: string): Promise<EventRoom> {
-    const page = await hub.event(slug);
+  static async open(page: EventPage, gate: Gate | null): Promise<EventRoom> {
     const geometry = await hub.geometry(page.plan.geometry);
-    return new EventRoom(page, new Board(readPlan(coloured(geometry, page))));
+    return new EventRoom(page, new Board(readPlan(coloured(geometry, page))), gate);
   }
 
-  private constructor(page: EventPage, board: Board) {
+  private constructor(
+    page: EventPage,
+    board: Board,
+    private readonly gate: Gate | null,
+  ) {
     this.page = page;
     this.board = board;
     this.seats = new Seats(board.plan, page);
@@ -236,7 +246,7 @@ export class EventRoom {
     return this.doing(
       async () => {
         try {
-          const answer = await hub.hold(this.id, request);
+          const answer = await hub.hold(this.id, request, this.gate?.pass?.pass);
           this.notice = answer.not_held?.length
             ? { kind: 'partly', missing: answer.not_held }
             : null;
@@ -248,6 +258,7 @@ export class EventRoom {
         } catch (error) {
           if (isCode(error, 'seats_unavailable'))
             return this.lost((error as ProblemError).problem, wanted);
+          this.gate?.refusedPass(error);
           throw error;
         }
       },
