@@ -66,22 +66,27 @@ function cratesShipped() {
     }));
 }
 
-/** The packages whose modules are in the page's bundle: asked of the build itself. */
+/** The packages whose modules are in the page's bundle, its workers' included: asked of the build itself. */
 async function packagesBundled() {
-  const bundled = await build({
+  const folders = new Set();
+  const collect = {
+    name: 'collect-packages',
+    generateBundle(_, output) {
+      for (const chunk of Object.values(output)) {
+        for (const id of Object.keys(chunk.modules ?? {})) {
+          const folder = /^(?:\0)?(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(id)?.[1];
+          if (folder) folders.add(folder);
+        }
+      }
+    },
+  };
+  await build({
     configFile: 'assets/fan/vite.config.ts',
     logLevel: 'error',
     build: { write: false },
+    plugins: [collect],
+    worker: { plugins: () => [collect] },
   });
-  const folders = new Set();
-  for (const { output } of [bundled].flat()) {
-    for (const chunk of output) {
-      for (const id of Object.keys(chunk.modules ?? {})) {
-        const folder = /^(?:\0)?(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(id)?.[1];
-        if (folder) folders.add(folder);
-      }
-    }
-  }
   return [...folders].map((folder) => {
     const { name, version, license } = JSON.parse(
       readFileSync(join(folder, 'package.json'), 'utf8'),
