@@ -89,5 +89,8 @@ describe('the challenge at the door', () => {
       expect(share).toBeLessThan(1);
       last = share;
     }
+    challenge.parameters.data = { tries: 2_000 };
+    expect(chance(challenge, 500)).toBe(0.25);
+    expect(chance(challenge, 9_000)).toBeLessThan(1);
   });
 });

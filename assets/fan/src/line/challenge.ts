@@ -24,8 +24,8 @@ export interface Solver {
 }
 
 /**
- * Solves it, and answers what the hub wants to see. `progress` hears the chance that it would have been
- * found by now, which never reaches one. Aborting ends the work at once.
+ * Solves it, and answers what the hub wants to see. `progress` hears how far it is, which never reaches
+ * one before the end. Aborting ends the work at once.
  */
 export async function solve(
   challenge: LineChallenge,
@@ -53,8 +53,11 @@ export async function solve(
   }
 }
 
-/** A hash of `n` hex digits is met by one try in 16^n. A longer one was set by a number that only the hub knows. */
+/** How far it is: of the tries that the hub says are enough, or by chance where it leaves that open. */
 export function chance({ parameters }: LineChallenge, tried: number): number {
+  const most = Number((parameters.data as { tries?: unknown } | undefined)?.tries);
+  if (most > 0) return Math.min(0.99, tried / most);
+  // A hash of `n` hex digits is met by one try in 16^n; a longer one was set by a number that only the hub knows.
   const digits = parameters.keyPrefix.length;
   const expected = digits <= 8 ? 16 ** digits : 10_000;
   return 1 - Math.exp(-tried / expected);

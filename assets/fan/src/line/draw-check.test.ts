@@ -96,7 +96,7 @@ async function check(changes: Partial<Asked> = {}, source: string | null = 'a be
 const altered = (changes: Partial<LineDraw>) => ({ draw: changes as LineDraw });
 const allRight = {
   commitment: 'right',
-  value: 'right',
+  value: 'given',
   root: 'right',
   proof: 'right',
   place: 'right',

@@ -20,8 +20,8 @@ export const STEPS: readonly Step[] = ['commitment', 'value', 'root', 'proof', '
 
 export interface Finding {
   step: Step;
-  /** `open`: not published yet; `none`: nothing to check there. */
-  is: 'right' | 'wrong' | 'open' | 'none';
+  /** `open`: not published yet; `none`: nothing to check there; `given`: for people to compare. */
+  is: 'right' | 'wrong' | 'open' | 'none' | 'given';
   /** What was computed, or the place (from 0). */
   found?: string;
   place?: number;
@@ -73,7 +73,7 @@ export async function checkSteps(
 
   // The source is part of the commitment; whether it really gave this value, only the source can say.
   if (draw.source)
-    say({ step: 'value', is: value ? 'right' : 'open', found: draw.public_value ?? '' });
+    say({ step: 'value', is: value ? 'given' : 'open', found: draw.public_value ?? '' });
   else say({ step: 'value', is: value ? 'wrong' : 'none' });
 
   let leaves: Uint8Array | null = null;
