@@ -15,7 +15,7 @@ const baseLine: Line = {
   closes_at: at(60_000),
   opens_at: at(60_000),
   joined: 0,
-  drawn_count: 0,
+  drawn_count: null,
   called_through: 0,
   called_last_minute: 0,
   called_last_5_minutes: 0,
@@ -186,6 +186,14 @@ describe('a stand in the line', () => {
     expect(w.stand.line?.state).toBe('paused');
   });
 
+  it('that was taken after the draw has its number for a place', async () => {
+    line({ state: 'open', drawn_count: 90, joined: 95 });
+    w.stand.stands(entryOf(94));
+    expect(w.stand.entry?.place).toBe(94);
+    await w.pass(60_000);
+    expect(w.asked).toEqual([]);
+  });
+
   it('learns its place anew after a redraw', async () => {
     w.stand.stands(entryOf(4, 2));
     w.entry = () => entryOf(4, 8);
@@ -222,10 +230,14 @@ describe('a stand in the line', () => {
 });
 
 describe('the turn', () => {
+  beforeEach(() => {
+    w.entry = () => ({ ...entryOf(4, 2), state: 'called' });
+  });
   const open = (called: number) => line({ state: 'open', drawn_count: 90, called_through: called });
 
   it('comes by itself where the page is looked at', async () => {
     w.comeIn = () => passUntil(600_000);
+    w.entry = () => ({ ...entryOf(4, 2), state: 'called' });
     w.stand.stands(entryOf(4, 2));
     open(2);
     expect(w.stand.stage).toBe('placed');
@@ -236,7 +248,16 @@ describe('the turn', () => {
     expect(w.stand.stage).toBe('inside');
     open(4);
     await w.pass(5_000);
-    expect(w.asked).toEqual(['come']);
+    expect(w.asked).toEqual(['entry', 'come']);
+  });
+
+  it('is not taken from another device of ours that came in a moment before', async () => {
+    w.entry = () => ({ ...entryOf(4, 2), state: 'inside', inside_elsewhere: true });
+    w.stand.stands(entryOf(4, 2));
+    open(3);
+    await w.pass(5_000);
+    expect(w.asked).toEqual(['entry']);
+    expect(w.stand.stage).toBe('moved');
   });
 
   it('waits for whoever looks elsewhere, and knows until when', async () => {
@@ -266,7 +287,7 @@ describe('the turn', () => {
     await w.pass(1_500);
     expect(w.stand.stage).toBe('lapsed');
     await w.pass(60_000);
-    expect(w.asked).toEqual(['come']);
+    expect(w.asked).toEqual(['entry', 'come']);
   });
 
   it('is tried again where the line says so and the hub not yet', async () => {
@@ -302,7 +323,7 @@ describe('the turn', () => {
     open(4);
     w.stand.wake();
     await w.pass(60_000);
-    expect(w.asked).toEqual(['come']);
+    expect(w.asked).toEqual(['entry', 'come']);
     await w.stand.comeIn(); // somebody pressed the button
     expect(w.stand.stage).toBe('inside');
   });

@@ -79,6 +79,7 @@ export class Stand {
   /** When the pass came, by the hub's clock. */
   private passAt = 0;
   private seen = false;
+  private approaching = false;
   private asked = 0;
   private failures = 0;
   private readonly timers = new Map<string, () => void>();
@@ -131,8 +132,8 @@ export class Stand {
     if (before && isOlder(line, before)) return false;
     this.line = line;
     const { entry } = this;
-    if (before && entry && before.draw.no !== line.draw.no && entry.number < drawn(line))
-      entry.place = null;
+    // A redraw: until it is done, nobody has a place.
+    if (before && entry && before.draw.no !== line.draw.no) this.entry = { ...entry, place: null };
     this.follow();
     this.heard.changed();
     return true;
@@ -172,8 +173,6 @@ export class Stand {
         this.known = true;
         return this.heard.signedOut();
       case 'entry_none':
-      case 'entry_unknown':
-      case 'not_found':
         this.entry = null;
         this.pass = null;
         this.known = true;
@@ -209,6 +208,14 @@ export class Stand {
     this.heard.changed();
   }
 
+  /** Comes in by itself, unless another device of ours has done so a moment before. */
+  private async approach(): Promise<void> {
+    this.approaching = true;
+    await this.read();
+    this.approaching = false;
+    if (!this.stopped && this.stage === 'called') await this.comeIn();
+  }
+
   /** Comes in, now that it is our turn. */
   async comeIn(): Promise<void> {
     if (this.coming || this.pass || this.stopped) return;
@@ -237,7 +244,6 @@ export class Stand {
         if (this.entry) this.entry = { ...this.entry, state: 'lapsed' };
         return;
       case 'entry_none':
-      case 'entry_unknown':
         this.entry = null;
         return;
       case 'pass_moved':
@@ -300,8 +306,8 @@ export class Stand {
     }
     if (line.state === 'paused') return;
     if (this.ports.visible()) {
-      if (!this.timers.has('come') && !this.coming)
-        this.schedule('come', this.ports.random() * COME_WITHIN_MS, () => void this.comeIn());
+      if (!this.timers.has('come') && !this.coming && !this.approaching)
+        this.schedule('come', this.ports.random() * COME_WITHIN_MS, () => void this.approach());
     } else if (!this.entry?.grace_until && !this.timers.has('read')) {
       // Until when we may come: the deadline that is shown when the page is looked at again.
       this.schedule('read', this.ports.random() * 5_000, () => void this.read());
@@ -309,7 +315,12 @@ export class Stand {
   }
 
   private findPlace(line: Line, entry: LineEntry): void {
-    const draw = line.draw;
+    const { draw } = line;
+    if (line.drawn_count !== null && entry.number >= line.drawn_count) {
+      // Came after the draw: the place is the number, and nothing has to be asked.
+      this.entry = { ...entry, place: entry.number };
+      return this.follow();
+    }
     const isDrawn = Boolean(draw.drawn_at ?? draw.secret) || line.state === 'open';
     if (!isDrawn || this.timers.has('place')) return;
     const within = Math.min(ASK_WITHIN_MAX_MS, (drawn(line) / ASK_A_SECOND) * 1000);
