@@ -19,6 +19,7 @@ import { Stand, type Stage, type TurnEnd } from './stand.ts';
 /** What stands between the button and the entry. */
 export type Need = 'account' | 'address' | null;
 
+const SAY_AHEAD_EVERY_MS = 120_000;
 const CHALLENGE_CODES = ['challenge_expired', 'challenge_used', 'challenge_invalid'];
 
 export class LineRoom {
@@ -50,6 +51,8 @@ export class LineRoom {
   private cancelled: AbortController | null = null;
   private whose: unknown = undefined;
   private lookedForHold = false;
+  private saidAhead: number | null = null;
+  private saidAt = -Infinity;
 
   constructor(
     readonly page: EventPage,
@@ -248,6 +251,7 @@ export class LineRoom {
     this.ended = stand.ended;
     if (this.pass) this.inHall = true;
     this.ahead = stand.ahead === null ? null : this.falling.show(stand.name, stand.ahead);
+    this.sayAhead();
     this.told =
       this.ahead === null
         ? null
@@ -261,6 +265,16 @@ export class LineRoom {
             },
             hub.clock.now(),
           );
+  }
+
+  /** Whoever listens to the page hears the number now and then, not with every frame. */
+  private sayAhead(): void {
+    if (this.ahead === null || this.stage !== 'placed' || this.ahead === this.saidAhead) return;
+    const now = hub.clock.now();
+    if (now - this.saidAt < SAY_AHEAD_EVERY_MS) return;
+    this.saidAt = now;
+    this.saidAhead = this.ahead;
+    announce(t('line.ahead_said', { count: this.ahead }));
   }
 
   private isCalled(): void {
