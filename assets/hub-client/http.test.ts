@@ -8,7 +8,12 @@ import { KeyRing, type KeyStore } from './keys.ts';
 type Answer = { status: number; body: unknown; headers?: Record<string, string> } | 'lost';
 
 function made(answers: Answer[]) {
-  const sent: { address: string; key: string | null; body: string | undefined }[] = [];
+  const sent: {
+    address: string;
+    key: string | null;
+    pass: string | null;
+    body: string | undefined;
+  }[] = [];
   const stored = new Map<string, string>();
   const store: KeyStore = {
     getItem: (key) => stored.get(key) ?? null,
@@ -21,6 +26,7 @@ function made(answers: Answer[]) {
     sent.push({
       address: String(address),
       key: headers.get('idempotency-key'),
+      pass: headers.get('fullhouse-pass'),
       body: init?.body as string,
     });
     const answer = answers.shift() ?? 'lost';
@@ -53,6 +59,13 @@ describe('a write under a key', () => {
     await hub().hold(1, { seats: [1] });
     expect(sent.map((one) => one.key)).toEqual(['key-1', 'key-1', 'key-1']);
     expect(stored.size).toBe(0);
+  });
+
+  it('shows the pass of whoever was called, each time it is sent', async () => {
+    const { hub, sent } = made(['lost', held, held]);
+    await hub().hold(1, { seats: [1] }, 'a pass');
+    await hub().hold(1, { seats: [2] });
+    expect(sent.map((one) => one.pass)).toEqual(['a pass', 'a pass', null]);
   });
 
   it('keeps its key over a reload while the outcome is unknown', async () => {
