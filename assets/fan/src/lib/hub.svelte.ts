@@ -41,6 +41,14 @@ export const session = {
     }
     known = true;
   },
+  /** What may have changed elsewhere; without an answer, what we knew stays. */
+  async refresh(): Promise<void> {
+    try {
+      account = (await hub.session()).account;
+    } catch {
+      // Asked again by whoever waits for it.
+    }
+  },
   async signIn(email: string, password: string): Promise<void> {
     account = (await hub.signIn(email, password)).account;
     known = true;

@@ -20,7 +20,12 @@ import { Stand, type Stage, type TurnEnd } from './stand.ts';
 export type Need = 'account' | 'address' | null;
 
 const SAY_AHEAD_EVERY_MS = 120_000;
-const CHALLENGE_CODES = ['challenge_expired', 'challenge_used', 'challenge_invalid'];
+const CHALLENGE_CODES = [
+  'challenge_expired',
+  'challenge_used',
+  'challenge_invalid',
+  'challenge_foreign',
+];
 
 export class LineRoom {
   line = $state.raw<Line>(null!);
