@@ -2,7 +2,7 @@
 
 import { ProblemError, UnknownOutcome } from '../../../hub-client/index.ts';
 import type { Problem } from '../../../protocol/index.ts';
-import { DAY_AND_CLOCK, yourTime } from './format.ts';
+import { DAY_AND_CLOCK, duration, yourTime } from './format.ts';
 import { t, type Key } from './text.svelte.ts';
 
 const TEXTS: Record<string, Key> = {
@@ -58,9 +58,17 @@ const ACCOUNT_FIELDS: Record<string, Key> = {
   password: 'problem.account_password',
 };
 
+/** Shorter ones are refused by the hub; longer ones by the form, long before the hub would. */
+export const PASSWORD_LENGTH = { min: 10, max: 200 };
+
 /** What to say beside a field of the form; nothing if it has none. */
-export function aboutField(field: string, fresh: boolean): string | undefined {
-  if (field === 'password' && !fresh) return t('signin.password_missing');
+export function aboutField(field: string, fresh: boolean, value = ''): string | undefined {
+  if (field === 'password') {
+    if (!fresh) return t('signin.password_missing');
+    if (value.length < PASSWORD_LENGTH.min) return t('problem.password_short');
+    // Every character of it may take several bytes, and the hub counts those.
+    if (value.length >= PASSWORD_LENGTH.max / 2) return t('problem.password_long');
+  }
   const key = ACCOUNT_FIELDS[field];
   return key && t(key);
 }
@@ -72,6 +80,9 @@ export function explain(error: unknown): string {
 }
 
 export function explainProblem(problem: Problem): string {
+  // The hub says "a second" where it does not count; only more than that is worth a word.
+  if (problem.code === 'too_many_requests' && (problem.retry_after_s ?? 0) > 1)
+    return t('problem.too_many_requests_in', { time: duration(problem.retry_after_s ?? 0) });
   const key =
     problem.code === 'account_invalid' ? ACCOUNT_FIELDS[problem.field ?? ''] : TEXTS[problem.code];
   if (!key) return problem.detail ? `${problem.title}: ${problem.detail}` : problem.title;
