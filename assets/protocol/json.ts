@@ -83,7 +83,10 @@ export interface EventPage {
     doors_at: string | null;
     seat_limit: number;
     hold_ttl_s: number;
+    refund_terms?: RefundTerms | null;
   };
+  /** What a buyer may give back, as it is agreed on by buying now. */
+  refund_terms?: RefundTerms | null;
   venue: VenueSummary & { time_zone: string };
   performers: Performer[];
   price_levels: PriceLevel[];
@@ -212,12 +215,16 @@ export interface Order {
   id: string;
   code: string;
   event_id: number;
+  /** Of the event's page; none from an older hub. */
+  event_slug?: string;
   event_name: string;
   venue: string;
   city: string;
   /** On the venue's clock. */
   starts_local: string;
   starts_at: string;
+  /** The venue's zone, by its IANA name. */
+  time_zone?: string;
   state: 'open' | 'confirmed' | 'payment_due' | 'cancelled';
   currency: string;
   total_minor: number;
@@ -227,6 +234,8 @@ export interface Order {
   exchanged_for?: string | null;
   /** What may be given back, as it was agreed on when it was bought. */
   refund_terms?: RefundTerms | null;
+  /** What of the money went back since it was bought. */
+  refunded?: AttemptRefund | null;
   lines: OrderLine[];
   tax?: OrderTax | null;
   held_until: string | null;
@@ -256,6 +265,8 @@ export interface CancellationOffer {
 }
 
 export interface PaymentConfig {
+  /** No payment begins now. */
+  paused?: boolean;
   publishable_key: string;
   form_url: string;
 }

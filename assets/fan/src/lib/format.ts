@@ -1,6 +1,6 @@
 // Money, numbers and times, in the reader's way of writing them.
 
-import { text } from './text.svelte.ts';
+import { t, text } from './text.svelte.ts';
 
 /** Minor units to what people write; the currency's own number of digits (JPY 0, KWD 3). */
 export function money(minor: number, currency: string): string {
@@ -44,6 +44,15 @@ export function zoneTime(
   } catch {
     return '';
   }
+}
+
+/** An instant on the clock of a place, and on the reader's where that shows another time. */
+export function bothClocks(instant: string, zone: string | undefined, city: string): string {
+  const yours = yourTime(instant, DAY_AND_CLOCK);
+  const there = zone ? zoneTime(instant, zone, DAY_AND_CLOCK) : '';
+  if (!there) return yours;
+  const venue = t('line.at_venue', { time: there, city: city || zone! });
+  return there === yours ? venue : t('time.both', { venue, yours });
 }
 
 export const DAY: Intl.DateTimeFormatOptions = {
