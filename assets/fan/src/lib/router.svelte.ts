@@ -25,6 +25,11 @@ export function go(path: string, replace = false): void {
   scrollTo(0, 0);
 }
 
+/** An event by the name in its address; by its number where an older hub said nothing else. */
+export function eventAddress(order: { event_slug?: string; event_id: number }): string {
+  return `/events/${encodeURIComponent(order.event_slug || order.event_id)}`;
+}
+
 /** Links within the page stay ordinary links: new tabs, copying and middle clicks keep working. */
 export function watchLinks(): void {
   addEventListener('popstate', () => (current = read()));

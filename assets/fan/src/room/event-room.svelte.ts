@@ -22,6 +22,7 @@ import { explain, isCode } from '../lib/problems.ts';
 import { t } from '../lib/text.svelte.ts';
 import { HoldClock } from './hold-clock.ts';
 import { forget, keepHeld, otherTabs, recall, remember } from './memory.ts';
+import { SaleWatch } from './sale-watch.ts';
 import { Seats } from './seats.ts';
 
 export type Notice =
@@ -34,8 +35,6 @@ export type Notice =
 const TICK_MS = 250;
 /** The room's frames tell at once that own seats changed; this is for what no frame tells. */
 const HOLD_EVERY_MS = 8_000;
-/** Whether the event still takes place; spread, so that a full house does not ask in chorus. */
-const SALE_EVERY_MS = 45_000;
 
 /** Where there is a line before the hall: what lets its fan take seats. */
 export interface Gate {
@@ -75,7 +74,8 @@ export class EventRoom {
   private readonly stop = new AbortController();
   private tickTimer: ReturnType<typeof setTimeout> | undefined;
   private rereadTimer: ReturnType<typeof setTimeout> | undefined;
-  private readonly watches: ReturnType<typeof setInterval>[];
+  private readonly watch: ReturnType<typeof setInterval>;
+  private readonly sale: SaleWatch;
   /** Counts what this window asked of the hub: an answer from before the last one is old. */
   private verbs = 0;
 
@@ -93,7 +93,7 @@ export class EventRoom {
     this.board = board;
     this.seats = new Seats(board.plan, page);
     this.board.rank = this.seats.rank();
-    this.picked = recall(this.id).filter((seat) => this.seats.level(seat));
+    this.picked = this.off ? [] : recall(this.id).filter((seat) => this.seats.level(seat));
     this.clock = new HoldClock({
       minutesLeft: (minutes) =>
         announce(t('announce.minutes_left', { count: minutes }), minutes <= 1),
@@ -116,13 +116,11 @@ export class EventRoom {
     };
     document.addEventListener('visibilitychange', look, { signal });
     addEventListener('focus', look, { signal });
-    this.watches = [
-      setInterval(() => this.hold && visible() && void this.readHold(), HOLD_EVERY_MS),
-      setInterval(
-        () => visible() && void this.readSale(),
-        SALE_EVERY_MS * (0.75 + Math.random() / 2),
-      ),
-    ];
+    this.watch = setInterval(() => this.hold && visible() && void this.readHold(), HOLD_EVERY_MS);
+    this.sale = new SaleWatch({
+      atStake: () => this.picked.length > 0 || this.hold !== null,
+      ask: () => this.readSale(),
+    });
     addEventListener('pageshow', (event) => event.persisted && void this.readHold(), {
       signal: this.stop.signal,
     });
@@ -136,7 +134,8 @@ export class EventRoom {
     this.tabs.close();
     clearTimeout(this.tickTimer);
     clearTimeout(this.rereadTimer);
-    for (const watch of this.watches) clearInterval(watch);
+    clearInterval(this.watch);
+    this.sale.stop();
   }
 
   get id(): number {
@@ -215,6 +214,7 @@ export class EventRoom {
 
   pick(seats: number[]): void {
     this.picked = seats;
+    this.sale.hurry();
     if (seats.length > 0) remember(this.id, seats);
     else forget(this.id);
     this.redrawOwn();
@@ -333,7 +333,7 @@ export class EventRoom {
     if (order) {
       this.notice = { kind: 'bought', order };
       announce(t('notice.bought'), true);
-    } else if (this.page.event.sale === 'cancelled') this.sayLoss(t('notice.called_off'));
+    } else if (this.off) this.sayLoss(t('notice.called_off'));
     else if (late) this.sayLoss(t('notice.hold_ended'));
     else this.sayLoss(t('notice.given_back_elsewhere', { count: gone.length }));
   }
@@ -343,12 +343,31 @@ export class EventRoom {
     announce(message, true);
   }
 
-  async readSale(): Promise<void> {
+  /** False if there was no answer; what we knew stays, and the hub decides anyway. */
+  async readSale(): Promise<boolean> {
+    const before = this.off;
     try {
       this.page = await hub.event(this.id);
     } catch {
-      // What we knew stays; the hub decides anyway.
+      return false;
     }
+    if (this.off && !before) this.calledOff();
+    return true;
+  }
+
+  /** Whether the event was called off. */
+  get off(): boolean {
+    return this.page.event.sale === 'cancelled';
+  }
+
+  /** Before the eyes of whoever was choosing. What was held or bought has its own words. */
+  private calledOff(): void {
+    const picked = this.picked.length > 0;
+    if (picked) this.pick([]);
+    if (this.hold) void this.readHold();
+    else if (picked) this.sayLoss(t('notice.called_off_picked'));
+    else announce(t('notice.called_off_picked'), true);
+    if (this.bought.length > 0) void this.readBought();
   }
 
   async readBought(): Promise<void> {
