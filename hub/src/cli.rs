@@ -2,6 +2,7 @@
 
 mod commands; // tickets' keys and codes, the queue of mail
 mod money; // what is not settled, refunds, the books, the gate
+mod queue; // waiting rooms, and checking their draws
 
 pub use commands::Undecided;
 
@@ -82,6 +83,12 @@ enum Command {
     Gate(money::GateCommand),
     /// Give back an order, seats of it, or an amount.
     Refund(money::RefundArgs),
+    /// Waiting rooms: open one, set its pace, pause it, see to its draw.
+    #[command(subcommand)]
+    Queue(queue::QueueCommand),
+    /// Recompute a waiting room's draw from what is published, and say whether it is what it says; exit with 1 if not.
+    /// Needs no database.
+    VerifyDraw(queue::VerifyArgs),
     /// Who this database's house is to the payment provider.
     #[command(subcommand)]
     Installation(InstallationCommand),
@@ -263,6 +270,8 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Reconcile(args) => money::reconcile(&config, &open(&config).await?, &args).await,
         Command::Gate(command) => money::gate(&open(&config).await?, &command).await,
         Command::Refund(args) => money::refund(&open(&config).await?, args).await,
+        Command::Queue(command) => report(queue::run(&open(&config).await?, command).await?),
+        Command::VerifyDraw(args) => report(queue::verify(args).await?),
         Command::Plan(PlanCommand::GenerateStadium(args)) => report(catalog::commands::generate_stadium(&args)),
         Command::SimulatePayments(args) => simulator::run(args).await,
         Command::Terminal(Terminal::Add { name, role, readers }) => add_terminal(&config, &name, role, &readers).await,

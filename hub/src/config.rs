@@ -28,6 +28,8 @@ section!(
         http: Http,
         database: Database,
         desk: Desk,
+        waiting_room: WaitingRoom,
+        admission: Admission,
         sweeper: Sweeper,
         relay: Relay,
         push: Push,
@@ -68,6 +70,20 @@ section!(Desk {
     idle_close_s: u64,
     request_age_max_h: i32
 });
+section!(WaitingRoom {
+    batch_joins_max: usize,
+    queue_joins_max: usize,
+    challenge_cost: u32,
+    challenge_tries: u32,
+    challenge_tries_max: u32,
+    challenge_age_max_s: i64,
+    challenges_free: u32,
+    joins_second_calm: u32,
+    address_window_s: u64,
+    address_challenges_max: u32,
+    address_link_shown: bool,
+});
+section!(Admission { tick_ms: u64, count_seats_s: i64, heartbeat_s: i64 });
 section!(Sweeper { tick_ms: u64, batch_holds_max: i64 });
 section!(Relay { tick_ms: u64, rows_max: i64, frames_max: usize, keyframe_interval_s: u64, compare_interval_s: u64 });
 section!(Push {

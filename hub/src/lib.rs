@@ -18,11 +18,12 @@ pub mod currency; // codes, digits, steps, and amounts as people write them
 pub mod words; // what buyers read on paper and in their mail
 pub mod db; // connections, the event's lock, writes that nobody can abort
 pub mod feed; // how frames travel: in the process, or over NATS
+pub mod keys; // what the house signs with, and its short tokens
 pub mod auth; // accounts, passwords, sessions, terminals: who may act
 
 // The journey
 pub mod catalog; // venues, plans and their import, events
-pub mod waiting_room; // the line before a sale, and its draw
+pub mod waiting_room; // who stands where in an event's line, and what all of them are shown
 pub mod admission; // who comes in, and how fast
 pub mod seat_map; // the plan as drawn, and a hint of each seat's state
 pub mod hold; // the desk: place, release, expire

@@ -81,7 +81,8 @@ async fn forget(pool: PgPool, account_id: Uuid) -> Result<Uuid, ShredError> {
             return Err(ShredError::MoneyUnderWay);
         }
         sqlx::query!(
-            "update account set email = 'forgotten-' || id || '@invalid', name = '—', password_hash = '!', forgotten_at = db_clock()
+            "update account set email = 'forgotten-' || id || '@invalid', name = '—', password_hash = '!', forgotten_at = db_clock(),
+                    email_checked_at = null
              where id = $1",
             account.id
         )
@@ -106,6 +107,14 @@ async fn forget(pool: PgPool, account_id: Uuid) -> Result<Uuid, ShredError> {
         )
         .execute(&mut *tx)
         .await?;
+        // What they would have liked of a sale, a wheelchair's place included; that they stood in line stays.
+        sqlx::query!(
+            "update line_entry set party_size = null, price_level = null, accessible = 0, companions = 0 where account_id = $1",
+            account.id
+        )
+        .execute(&mut *tx)
+        .await?;
+        sqlx::query!("delete from mail where account_id = $1", account.id).execute(&mut *tx).await?;
         sqlx::query!(
             r#"update provider_call c set answer = null
                from attempt a join "order" o on o.id = a.order_id join buyer b on b.id = o.buyer_id

@@ -23,6 +23,7 @@ use self::{
     numbers::Numbers,
 };
 use crate::{
+    admission,
     auth::Auth,
     catalog::cache::EventCache,
     clock,
@@ -31,6 +32,7 @@ use crate::{
     edge::{self, assets::Assets, envelope::careful_headers},
     feed::Feed,
     hold::{self, desk::Desks},
+    keys::Keys,
     mail::{self, Post},
     metrics::Metrics,
     outbox,
@@ -39,6 +41,7 @@ use crate::{
     retention,
     seat_map::Boards,
     ticket::press::Press,
+    waiting_room::WaitingRoom,
     watch,
 };
 
@@ -58,6 +61,8 @@ pub struct Hub {
     pub rooms: Rooms,
     pub payments: Payments,
     pub press: Press,
+    pub keys: Keys,
+    pub room: WaitingRoom,
     /// What every answer tells a browser to be careful about.
     pub careful_headers: Arc<HeaderMap>,
     /// Whether the claim on the database is still ours.
@@ -137,6 +142,7 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
     let feed = Feed::open(&config).await?;
     let rooms = Rooms::new(config.push.clone(), pool.clone(), stop.clone())?;
     let payments = Payments::new(&config)?;
+    let keys = Keys::new(pool.clone());
     let metrics = Metrics::new(Numbers {
         pool: pool.clone(),
         desks: desks.clone(),
@@ -149,6 +155,8 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
         auth: Auth::new(pool.clone(), &config.auth),
         payments,
         press: Press::new(&config.ticket),
+        room: WaitingRoom::new(&config, pool.clone(), keys.clone()),
+        keys,
         careful_headers: Arc::new(careful_headers(&config)?),
         claimed: claim.claimed(),
         stop,
@@ -182,6 +190,10 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
         tasks.spawn("relay", outbox::relay::run(hub.config.clone(), hub.pool.clone(), feed, stop.clone()));
     }
     if roles.workers {
+        tasks.spawn(
+            "lines",
+            admission::calling::run(hub.config.admission.clone(), hub.pool.clone(), hub.room.clone(), stop.clone()),
+        );
         tasks.spawn("sessions", delete_ended_sessions(hub.auth.clone(), stop.clone()));
         let (sweeper, keep_h) = (hub.config.sweeper.clone(), hub.config.desk.request_age_max_h);
         tasks.spawn("sweeper", hold::sweeper::run(sweeper, hub.pool.clone(), hub.desks.clone(), keep_h, stop.clone()));
@@ -228,7 +240,16 @@ impl Running {
 }
 
 async fn send_mail(hub: Hub, post: Option<Post>) {
-    mail::run(&hub.config, hub.pool.clone(), post, hub.press.clone(), hub.metrics.clone(), hub.stop.clone()).await;
+    mail::run(
+        &hub.config,
+        hub.pool.clone(),
+        post,
+        hub.press.clone(),
+        hub.keys.clone(),
+        hub.metrics.clone(),
+        hub.stop.clone(),
+    )
+    .await;
 }
 
 /// What each frame means to this hub: a hint for proposing seats, and how late the map is.

@@ -35,6 +35,9 @@ pub struct Account {
     pub name: String,
     /// `fan` or `operator`.
     pub role: String,
+    /// Somebody has read the mail that we sent there: waiting rooms ask for it.
+    #[serde(default)]
+    pub email_checked: bool,
 }
 
 /// Who is signed in.
@@ -48,4 +51,20 @@ pub struct Session {
 pub struct CurrentSession {
     #[schema(required)]
     pub account: Option<Account>,
+}
+
+/// `POST /api/account/address-check`: a mail with a link is on its way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AddressCheck {
+    pub sent_to: String,
+    /// The link itself: in a demo only, where nobody gets mail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
+}
+
+/// `POST /api/account/address-check/confirm`: what the link carries.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AddressCode {
+    pub code: String,
 }

@@ -85,6 +85,9 @@ pub struct EventSummary {
     pub seats_total: i64,
     /// Counted at most a second or so ago; no promise.
     pub seats_available: i64,
+    /// Whoever buys comes through a waiting room (`/api/events/{id}/queue`).
+    #[serde(default)]
+    pub has_line: bool,
     /// The hub's clock, for countdowns.
     pub now: DateTime<Utc>,
 }

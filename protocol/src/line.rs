@@ -49,6 +49,8 @@ impl LineState {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Line {
     pub event_id: i64,
+    /// Rises with every change: the frame's number.
+    pub revision: i64,
     pub state: LineState,
     pub joins_at: DateTime<Utc>,
     /// Whoever joined before this is drawn.
@@ -305,9 +307,33 @@ pub struct LinePatch {
     /// Publishes the secret.
     #[serde(default, skip_serializing_if = "is_false")]
     pub reveal: bool,
+    /// Ends this account's time inside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revoke: Option<Uuid>,
     /// Gives this draw up and begins another, as long as nobody was called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redraw: Option<Redraw>,
+}
+
+/// `POST /api/staff/events/{id}/queue`: gives an event a waiting room. With a source its draw is verifiable.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LineOpening {
+    pub joins_at: DateTime<Utc>,
+    /// Not after the event's on-sale.
+    pub closes_at: DateTime<Utc>,
+    /// People a minute, at least and at most.
+    pub rate_minute_min: i32,
+    pub rate_minute_max: i32,
+    pub inside_max: i32,
+    /// Where the public value comes from, which of its values it is, and when it is out: a minute after
+    /// `closes_at` or later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value_due_at: Option<DateTime<Utc>>,
 }
 
 /// A draw that is done again. With a source it is verifiable.

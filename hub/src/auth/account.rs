@@ -106,14 +106,23 @@ impl Auth {
     }
 
     async fn match_password(&self, email: &str, password: String) -> Result<Account, AccountError> {
-        let found = sqlx::query!("select id, email, name, role, password_hash from account where email = $1", email)
+        let found = sqlx::query!(
+            r#"select id, email, name, role, password_hash, email_checked_at is not null as "email_checked!" from account where email = $1"#,
+            email
+        )
             .fetch_optional(&self.pool)
             .await
             .map_err(AccountError::Database)?;
         let stored = found.as_ref().map(|a| a.password_hash.clone());
         let matches = self.passwords.verify(password, stored).await?;
         match found {
-            Some(a) if matches => Ok(Account { id: a.id, email: a.email, name: a.name, role: Role::read(&a.role) }),
+            Some(a) if matches => Ok(Account {
+                id: a.id,
+                email: a.email,
+                name: a.name,
+                role: Role::read(&a.role),
+                email_checked: a.email_checked,
+            }),
             _ => Err(AccountError::CredentialsWrong),
         }
     }
@@ -130,7 +139,7 @@ pub async fn add_operator(
     let row = sqlx::query!(
         r#"insert into account (id, email, name, password_hash, role) values ($1, $2, $3, $4, 'operator')
          on conflict (email) do update set role = 'operator', password_hash = excluded.password_hash
-         returning id, email, name, (xmax <> 0) as "was_there!""#,
+         returning id, email, name, (xmax <> 0) as "was_there!", email_checked_at is not null as "email_checked!""#,
         Uuid::now_v7(),
         new.email,
         new.name,
@@ -139,13 +148,20 @@ pub async fn add_operator(
     .fetch_one(pool)
     .await
     .map_err(AccountError::Database)?;
-    Ok((Account { id: row.id, email: row.email, name: row.name, role: Role::Operator }, row.was_there))
+    let account = Account {
+        id: row.id,
+        email: row.email,
+        name: row.name,
+        role: Role::Operator,
+        email_checked: row.email_checked,
+    };
+    Ok((account, row.was_there))
 }
 
 async fn insert(pool: &PgPool, passwords: &Passwords, new: NewAccount, role: Role) -> Result<Account, AccountError> {
     let NewAccount { email, name, password } = new;
     let hash = passwords.hash(password).await?;
-    let account = Account { id: Uuid::now_v7(), email, name, role };
+    let account = Account { id: Uuid::now_v7(), email, name, role, email_checked: false };
     let (pool, row) = (pool.clone(), account.clone());
     let written = db::write(async move {
         sqlx::query!(

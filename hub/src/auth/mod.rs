@@ -6,6 +6,7 @@
 //! - Whether an address has an account can't be told from signing in: the same answer after the same work.
 
 mod account; // sign up, sign in, operators
+pub mod address; // whether somebody reads its mail
 mod attempts; // how often somebody may try
 mod password; // argon2id, bounded
 mod session; // tokens of browsers, and the short memory of them
@@ -53,6 +54,8 @@ pub struct Account {
     pub email: String,
     pub name: String,
     pub role: Role,
+    /// Somebody has read the mail that we sent there.
+    pub email_checked: bool,
 }
 
 /// A session's token, in the clear: handed to the browser once, and kept nowhere.
@@ -69,13 +72,15 @@ impl Token {
         &self.0
     }
 
-    fn hash(token: &str) -> TokenHash {
+    /// What is kept of a token.
+    pub fn hash(token: &str) -> TokenHash {
         use sha2::Digest;
         sha2::Sha256::digest(token).into()
     }
 }
 
-type TokenHash = [u8; 32];
+/// SHA-256 of a token.
+pub type TokenHash = [u8; 32];
 
 /// Everything that deciding who somebody is needs. Cheap to clone.
 #[derive(Clone)]

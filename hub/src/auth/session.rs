@@ -25,6 +25,9 @@ pub struct SignedIn {
     pub email: String,
     pub name: String,
     pub role: Role,
+    pub email_checked: bool,
+    /// Of this session: what a pass is bound to.
+    pub session: TokenHash,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +83,11 @@ impl Sessions {
         }
     }
 
+    /// Something about the account has changed: its sessions are looked up anew.
+    pub(super) fn forget_account(&self, account_id: Uuid) {
+        self.remembered.retain(|_, r| r.session.as_ref().is_none_or(|s| s.account_id != account_id));
+    }
+
     pub fn tidy(&self) {
         let tombstone = Duration::from_secs(TOMBSTONE_S);
         self.remembered.retain(|_, r| r.at.elapsed() < if r.session.is_some() { self.age_max } else { tombstone });
@@ -115,7 +123,8 @@ impl Auth {
             return Ok(session);
         }
         let found = sqlx::query!(
-            r#"select a.id, a.email, a.name, a.role, b.id as "buyer_id?"
+            r#"select a.id, a.email, a.name, a.role, b.id as "buyer_id?",
+                      a.email_checked_at is not null as "email_checked!"
                from session s join account a on a.id = s.account_id left join buyer b on b.account_id = a.id
                where s.token_hash = $1 and s.expires_at > db_clock()"#,
             &hash[..]
@@ -137,6 +146,8 @@ impl Auth {
             email: found.email,
             name: found.name,
             role: Role::read(&found.role),
+            email_checked: found.email_checked,
+            session: hash,
         };
         self.sessions.remember(hash, &session);
         Ok(Some(session))
@@ -191,6 +202,8 @@ mod tests {
             email: String::new(),
             name: String::new(),
             role: Role::Fan,
+            email_checked: false,
+            session: [0; 32],
         }
     }
 

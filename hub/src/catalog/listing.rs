@@ -55,6 +55,7 @@ struct EventRow {
     tax_name: Option<String>,
     tax_milli_percent: Option<i32>,
     sale_state: String,
+    has_line: bool,
     from_minor: Option<i64>,
     from_fees_minor: i64,
     venue_id: i64,
@@ -76,7 +77,7 @@ async fn rows(db: &mut PgConnection, only: Option<i64>) -> sqlx::Result<Vec<Even
         r#"select e.id, e.slug, e.name, e.description, e.tags, e.time_zone, e.doors_local, e.doors_at, e.starts_local,
                   e.starts_at, e.on_sale_local, e.on_sale_at, e.off_sale_at, e.currency, e.seat_limit, e.hold_ttl_s,
                   e.tax_name, e.tax_milli_percent,
-                  e.sale_state,
+                  e.sale_state, exists (select from line l where l.event_id = e.id) as "has_line!",
                   (select min(p.amount_minor) from price p where p.event_id = e.id and p.position = 0) as from_minor,
                   (select coalesce(sum(f.amount_minor), 0)::bigint from fee f where f.event_id = e.id) as "from_fees_minor!",
                   v.id as venue_id, v.slug as venue_slug, v.name as venue_name, v.city, v.country,
@@ -137,6 +138,7 @@ fn summary(row: &EventRow, performers: Vec<Performer>, counts: Counts, now: Date
         from_fees_minor: row.from_fees_minor,
         seats_total: counts.total,
         seats_available: counts.available,
+        has_line: row.has_line,
         now: now.trunc_subsecs(3),
     }
 }

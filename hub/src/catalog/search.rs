@@ -102,6 +102,7 @@ mod tests {
             from_fees_minor: 0,
             seats_total: 1,
             seats_available: 1,
+            has_line: false,
             now: starts_at,
         };
         Listed::new(summary)

@@ -71,6 +71,9 @@ pub enum CheckoutError {
     HoldFrozen,
     #[error("the event is cancelled")]
     EventCancelled,
+    /// As many pay as may at once (`checkouts_live_max` of its waiting room).
+    #[error("the event is full of checkouts")]
+    EventFull,
     #[error("seat {seat_no} is not part of the hold")]
     SeatNotHeld { seat_no: SeatNo },
     #[error("there is no ticket type {ticket_type:?} for seat {seat_no}")]
@@ -147,8 +150,25 @@ async fn price_in(tx: &mut Tx, event_id: i64, basket: &Basket) -> Result<Uuid, C
         sqlx::query!(r#"update "order" set state = 'cancelled', cancel_reason = 'replaced' where id = $1"#, open.id)
             .execute(&mut **tx)
             .await?;
+    } else if basket.channel == Channel::Web {
+        check_room(tx, event_id, now).await?;
     }
     insert(tx, event_id, basket, &lines, now).await
+}
+
+/// Whether one more may check out. Exact: the event's lock is held.
+async fn check_room(tx: &mut Tx, event_id: i64, now: DateTime<Utc>) -> Result<(), CheckoutError> {
+    let full = sqlx::query_scalar!(
+        r#"select (select count(*) from "order" o join hold h on h.id = o.hold_id
+                   where h.event_id = $1 and h.state = 'live' and h.held_until > $2 and o.state = 'open' and o.channel = 'web')
+                  >= l.checkouts_live_max as "full!"
+           from line l where l.event_id = $1 and l.checkouts_live_max is not null"#,
+        event_id,
+        now
+    )
+    .fetch_optional(&mut **tx)
+    .await?;
+    if full == Some(true) { Err(CheckoutError::EventFull) } else { Ok(()) }
 }
 
 /// Seats by number, then fees by code: the order in which [`open_lines`] reads them back.

@@ -100,7 +100,8 @@ pub async fn mails(pool: &PgPool, state: &str) -> anyhow::Result<Report> {
     let mut text = format!("{} mails are {state}\n", mails.len());
     for m in mails {
         let why = m.last_error.unwrap_or_default();
-        let _ = writeln!(text, "{}\torder {}\t{}\t{} tries\t{why}", m.id, m.order_code, m.kind, m.tries);
+        let about = if m.order_code.is_empty() { "an account".to_owned() } else { format!("order {}", m.order_code) };
+        let _ = writeln!(text, "{}\t{about}\t{}\t{} tries\t{why}", m.id, m.kind, m.tries);
     }
     Ok(Report { text, failed: false })
 }

@@ -46,7 +46,7 @@ enum MoneyCommand {
 }
 
 /// What a person says for the log: 1 to 500 characters that are not all blank.
-fn sentence(text: &str) -> Result<String, String> {
+pub(super) fn sentence(text: &str) -> Result<String, String> {
     let text = text.trim();
     if text.is_empty() || text.chars().count() > 500 || text.contains('\0') {
         return Err("1 to 500 characters are needed".to_owned());

@@ -7,7 +7,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use fullhouse_protocol::{
-    account::{self as wire, CurrentSession, Session, SignIn, SignUp},
+    account::{self as wire, AddressCheck, AddressCode, CurrentSession, Session, SignIn, SignUp},
     tickets::LanguageChoice,
 };
 
@@ -16,7 +16,11 @@ use super::{
     problem::{Code, Problem},
 };
 use crate::{
-    auth::{Account, AccountError, Auth, NewAccount, Token},
+    auth::{
+        Account, AccountError, Auth, NewAccount, Token,
+        address::{self, CheckError},
+    },
+    clock, db, mail,
     serve::Hub,
     words::Language,
 };
@@ -100,6 +104,7 @@ pub async fn current(somebody: Option<SignedIn>) -> Json<CurrentSession> {
         email: s.email,
         name: s.name,
         role: s.role.name().to_owned(),
+        email_checked: s.email_checked,
     });
     Json(CurrentSession { account })
 }
@@ -111,9 +116,42 @@ async fn welcome(hub: &Hub, headers: &HeaderMap, status: StatusCode, account: Ac
     }
     let token: Token = Auth::open_session(&hub.auth, &account).await?;
     let cookie = cookie(hub, token.reveal(), hub.config.auth.session_ttl_s)?;
-    let role = account.role.name().to_owned();
-    let account = wire::Account { id: account.id, email: account.email, name: account.name, role };
+    let account = shown(account);
     Ok((status, [(header::SET_COOKIE, cookie)], Json(Session { account })).into_response())
+}
+
+fn shown(account: Account) -> wire::Account {
+    let role = account.role.name().to_owned();
+    let Account { id, email, name, email_checked, .. } = account;
+    wire::Account { id, email, name, role, email_checked }
+}
+
+/// Asks for a mail with the link that checks my address: one in five minutes. Waiting rooms ask for a checked address.
+#[utoipa::path(post, path = "/api/account/address-check", tag = "accounts",
+    responses((status = ACCEPTED, body = AddressCheck), (status = "4XX", description = "Refused")))]
+pub async fn check_address(State(hub): State<Hub>, somebody: SignedIn) -> Result<Response, Problem> {
+    let (pool, account_id) = (hub.pool.clone(), somebody.account_id);
+    db::write(async move { mail::enqueue_check(&mut *pool.acquire().await?, account_id).await }).await?;
+    let link = if hub.config.waiting_room.address_link_shown {
+        let now = clock::now(&mut *hub.pool.acquire().await?).await?;
+        let code = address::code(&hub.keys, account_id, &somebody.email, now).await?;
+        Some(address::link(&hub.config.http.public_url, &code))
+    } else {
+        None
+    };
+    Ok((StatusCode::ACCEPTED, Json(AddressCheck { sent_to: somebody.email, link })).into_response())
+}
+
+/// What the link in the mail brings back: somebody reads this address. Nobody has to be signed in; again is no error.
+#[utoipa::path(post, path = "/api/account/address-check/confirm", tag = "accounts", request_body = AddressCode,
+    responses((status = OK, body = Session), (status = "4XX", description = "`address_code_invalid`, `address_code_expired`")))]
+pub async fn confirm_address(State(hub): State<Hub>, Body(body): Body<AddressCode>) -> Result<Json<Session>, Problem> {
+    let account = hub.auth.confirm_address(&hub.keys, &body.code).await.map_err(|error| match error {
+        CheckError::Invalid => Problem::new(Code::AddressCodeInvalid),
+        CheckError::Expired => Problem::new(Code::AddressCodeExpired),
+        CheckError::Database(e) => e.into(),
+    })?;
+    Ok(Json(Session { account: shown(account) }))
 }
 
 fn cookie(hub: &Hub, token: &str, age_s: i64) -> Result<HeaderValue, Problem> {

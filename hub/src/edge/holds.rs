@@ -10,10 +10,11 @@ use uuid::Uuid;
 use super::{
     extract::{Body, Buyer, IdempotencyKey, PathEvent, PathId},
     problem::{Code, Problem},
+    queue::ShownPass,
 };
 use crate::{
     config::Config,
-    hold::{self, Granted, Key, Refusal, Release, Request, Rules, Take, Wish, best, desk::Desks},
+    hold::{self, Granted, Key, Refusal, Release, Request, Rules, Take, Way, Wish, best, desk::Desks},
     seat_map::{SeatNo, SeatSet, SeatSetError},
 };
 
@@ -27,8 +28,9 @@ async fn offers(desks: &Desks, pool: &PgPool, event_id: i64, lost: &[SeatNo], co
 
 /// Takes seats: all of them or none, unless fewer will do.
 #[utoipa::path(post, path = "/api/events/{id}/hold", tag = "holds", request_body = HoldRequest,
-    params(("id" = String, Path, description = "Number or slug"), ("Idempotency-Key" = String, Header)),
-    responses((status = 200, body = HoldAnswer), (status = "4XX", description = "`seat_unknown`, `seats_empty`, `seats_too_many`, `seats_repeated`, `seats_unavailable`, `section_unknown`, `none_together`, `limit_reached`, `seats_apart`, `seats_too_few`, `leaves_single_seat`, `companion_needs_accessible`, `churn_spent`, `hold_frozen`, `sale_not_open`, `sale_closed`, `sale_paused`, `event_cancelled`, `idempotency_mismatch`")))]
+    params(("id" = String, Path, description = "Number or slug"), ("Idempotency-Key" = String, Header),
+        ("Fullhouse-Pass" = Option<String>, Header, description = "Of an event with a waiting room")),
+    responses((status = 200, body = HoldAnswer), (status = "4XX", description = "`seat_unknown`, `seats_empty`, `seats_too_many`, `seats_repeated`, `seats_unavailable`, `section_unknown`, `none_together`, `limit_reached`, `seats_apart`, `seats_too_few`, `leaves_single_seat`, `companion_needs_accessible`, `churn_spent`, `hold_frozen`, `sale_not_open`, `sale_closed`, `sale_paused`, `event_cancelled`, `idempotency_mismatch`, `pass_missing`, `pass_invalid`, `pass_expired`, `pass_over`, `pass_moved`, `pass_foreign`, `event_full_of_holds`")))]
 pub async fn place(
     State(pool): State<PgPool>,
     State(desks): State<Desks>,
@@ -36,9 +38,11 @@ pub async fn place(
     buyer: Buyer,
     PathEvent(event_id): PathEvent,
     IdempotencyKey(key): IdempotencyKey,
+    ShownPass(claim): ShownPass,
     Body(body): Body<HoldRequest>,
 ) -> Result<Json<HoldAnswer>, Problem> {
-    let take = take(&config, event_id, buyer.buyer_id, key, body, Rules::Fan)?;
+    let way = Way::WithPass { claim, account_id: buyer.account_id, session: buyer.session };
+    let take = take(&config, event_id, buyer.buyer_id, key, body, Rules::Fan, way)?;
     ask(&desks, &pool, event_id, Request::Take(take)).await.map(Json)
 }
 
@@ -139,6 +143,7 @@ pub(super) fn take(
     key: String,
     body: HoldRequest,
     rules: Rules,
+    way: Way,
 ) -> Result<Take, Problem> {
     let mut hash = Sha256::new();
     hash.update(event_id.to_le_bytes());
@@ -151,7 +156,7 @@ pub(super) fn take(
         _ => return Err(Problem::new(Code::JsonInvalid).detail("Give either `seats` or `best`.")),
     };
     let (fewer_ok, replace) = (body.fewer_ok, body.replace);
-    Ok(Take { buyer_id, wish, fewer_ok, replace, rules, key: Key { name: key, body_hash } })
+    Ok(Take { buyer_id, wish, fewer_ok, replace, rules, way, key: Key { name: key, body_hash } })
 }
 
 fn checked(best: BestRequest, limit: usize) -> Result<BestRequest, Problem> {
@@ -206,6 +211,8 @@ impl From<Refusal> for Problem {
             Refusal::SaleClosed => Code::SaleClosed.into(),
             Refusal::SalePaused => Code::SalePaused.into(),
             Refusal::EventCancelled => Code::EventCancelled.into(),
+            Refusal::Pass(refusal) => refusal.into(),
+            Refusal::EventFullOfHolds => Problem::new(Code::EventFullOfHolds).retry_after_s(5),
             Refusal::Busy => Code::Busy.into(),
             Refusal::Failed => Code::Internal.into(),
         }

@@ -7,12 +7,14 @@ pub mod problem; // one table of errors
 pub mod extract; // who is asking, and for what
 pub mod accounts; // signing up, in and out
 pub mod events; // what is on
+pub mod queue; // the waiting room: standing in line, coming in
 pub mod holds; // holding seats
 pub mod orders; // a hold becomes an order
 pub mod payments; // an order is paid
 pub mod tickets; // on paper, at the door, printed again
 pub mod box_office; // what terminals do
 pub mod staff; // refunds, the gate, what is not settled
+pub mod staff_queue; // pace, pause and draw of a waiting room
 pub mod staff_orders; // orders looked up, exchanged, noted
 pub mod assets; // the fan's page
 pub mod health; // alive, ready, numbers
@@ -43,10 +45,22 @@ fn api() -> OpenApiRouter<Hub> {
     OpenApiRouter::new()
         .routes(routes!(accounts::sign_up))
         .routes(routes!(accounts::set_language))
+        .routes(routes!(accounts::check_address))
+        .routes(routes!(accounts::confirm_address))
         .routes(routes!(accounts::current, accounts::sign_in, accounts::sign_out))
         .routes(routes!(events::list))
         .routes(routes!(events::one))
         .routes(routes!(events::geometry))
+        .routes(routes!(queue::line))
+        .routes(routes!(queue::challenge))
+        .routes(routes!(queue::mine, queue::join, queue::prefer, queue::leave))
+        .routes(routes!(queue::enter))
+        .routes(routes!(queue::renew))
+        .routes(routes!(queue::go))
+        .routes(routes!(queue::draws))
+        .routes(routes!(queue::one_draw))
+        .routes(routes!(queue::leaves))
+        .routes(routes!(queue::proof))
         .routes(routes!(holds::mine, holds::place))
         .routes(routes!(holds::release_all))
         .routes(routes!(holds::release_some))
@@ -85,6 +99,8 @@ fn api() -> OpenApiRouter<Hub> {
         .routes(routes!(staff::pause_gate))
         .routes(routes!(staff::acknowledge))
         .routes(routes!(staff::called_off, staff::call_off))
+        .routes(routes!(staff_queue::look, staff_queue::open, staff_queue::change))
+        .routes(routes!(staff_queue::changes))
         .routes(routes!(staff_orders::search))
         .routes(routes!(staff_orders::one))
         .routes(routes!(staff_orders::note))

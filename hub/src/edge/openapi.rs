@@ -42,6 +42,7 @@ pub struct Problem {
     tags(
         (name = "accounts", description = "Signing up, in and out"),
         (name = "events", description = "What is on, its plan, and its live map"),
+        (name = "queue", description = "Waiting rooms: standing in line, the draw, and coming in"),
         (name = "holds", description = "Taking seats for some minutes, and giving them back"),
         (name = "orders", description = "Checkout, payment, tickets"),
         (name = "staff", description = "Refunds, the gate, and what about money is not settled: an operator's session or a counter's token"),

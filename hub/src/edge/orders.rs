@@ -38,7 +38,7 @@ const SEATS_MAX: usize = 50;
 /// Prices a hold. Repeated with other ticket types, it prices it again.
 #[utoipa::path(post, path = "/api/holds/{id}/checkout", tag = "orders", request_body = CheckoutRequest,
     params(("id" = Uuid, Path)),
-    responses((status = 200, body = OrderAnswer), (status = "4XX", description = "`hold_ended`, `hold_frozen`, `event_cancelled`, `seat_unknown`, `seats_repeated`, `ticket_type_unknown`")))]
+    responses((status = 200, body = OrderAnswer), (status = "4XX", description = "`hold_ended`, `hold_frozen`, `event_cancelled`, `seat_unknown`, `seats_repeated`, `ticket_type_unknown`, `event_full_of_checkouts`")))]
 pub async fn check_out(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,
@@ -189,6 +189,7 @@ impl From<CheckoutError> for Problem {
             CheckoutError::HoldEnded => Code::HoldEnded.into(),
             CheckoutError::HoldFrozen => Code::HoldFrozen.into(),
             CheckoutError::EventCancelled => Code::EventCancelled.into(),
+            CheckoutError::EventFull => Problem::new(Code::EventFullOfCheckouts).retry_after_s(5),
             CheckoutError::SeatNotHeld { seat_no } => {
                 Problem::new(Code::SeatUnknown).detail("The seat is not part of the hold.").with("seats", vec![seat_no])
             }

@@ -17,10 +17,13 @@ use fullhouse_protocol::{
 use uuid::Uuid;
 
 use super::{
-    Granted, Refusal, Release, Request, Rules, Take, Wish, best,
-    ledger::{Answered, HoldRow, Ledger, SeatRow},
+    Granted, Refusal, Release, Request, Rules, Take, Way, Wish, best,
+    ledger::{Answered, HoldRow, Ledger, LineRules, SeatRow},
 };
-use crate::seat_map::{Board, SeatNo};
+use crate::{
+    admission::pass::{self, Bearer},
+    seat_map::{Board, SeatNo},
+};
 
 /// What became of a request.
 #[derive(Debug)]
@@ -59,12 +62,17 @@ fn decide_take(ledger: &mut Ledger, context: &Context, take: &Take, proposals: &
     if let Some(first) = ledger.answered.get(&key) {
         return done(replay(first, &take.key.body_hash));
     }
-    if let Err(refusal) = check_sale(ledger, take.rules) {
+    if let Err(refusal) = check_sale(ledger, take.rules).and_then(|()| check_way(ledger, take)) {
         return done(Err(refusal));
     }
     let current = ledger.hold_of.get(&take.buyer_id).copied().filter(|id| ledger.holds[id].is_live(ledger.now));
     if current.is_some_and(|id| ledger.holds[&id].frozen) {
         return done(Err(Refusal::HoldFrozen));
+    }
+    if current.is_none()
+        && let Err(refusal) = check_room(ledger, take)
+    {
+        return done(Err(refusal));
     }
     let mine: BTreeSet<SeatNo> =
         current.map(|id| ledger.holds[&id].seats.iter().copied().collect()).unwrap_or_default();
@@ -149,6 +157,28 @@ fn check_sale(ledger: &Ledger, rules: Rules) -> Result<(), Refusal> {
     }
 }
 
+/// Where there is a waiting room, who takes seats needs its pass. Who holds seats already needs it for more of them.
+fn check_way(ledger: &Ledger, take: &Take) -> Result<(), Refusal> {
+    match (&ledger.line, take.way) {
+        (None, _) | (_, Way::ByRole) => Ok(()),
+        (Some(_), Way::WithPass { claim, account_id, session }) => {
+            let row = claim.and_then(|claim| ledger.passes.get(&claim.id));
+            let bearer = Bearer { account_id, session: &session };
+            pass::check(claim.as_ref(), row, ledger.event.event_id, bearer, ledger.now).map_err(Refusal::Pass)
+        }
+    }
+}
+
+/// Whether one more may hold seats. The house's own may always.
+fn check_room(ledger: &Ledger, take: &Take) -> Result<(), Refusal> {
+    match ledger.line {
+        Some(LineRules { holds_live_max: Some(max), holds_live }) if take.way != Way::ByRole && holds_live >= max => {
+            Err(Refusal::EventFullOfHolds)
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Churn, the smallest party, companions, seats apart, single seats.
 fn check_good_order(
     ledger: &Ledger,
@@ -216,6 +246,9 @@ fn place(
             );
             ledger.new_holds.insert(id);
             ledger.hold_of.insert(buyer_id, id);
+            if let Some(line) = &mut ledger.line {
+                line.holds_live += 1;
+            }
             id
         }
     };

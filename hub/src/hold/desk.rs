@@ -24,7 +24,7 @@ use sqlx::PgPool;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, mpsc::error::TrySendError, oneshot};
 
 use super::{
-    Granted, Refusal, Request, Wish, best,
+    Granted, Refusal, Request, Way, Wish, best,
     decide::{self, Context, Decision},
     ledger::{self, Ledger, RecordError, Wanted},
 };
@@ -383,6 +383,9 @@ fn wanted(requests: &[&Request], proposals: &[Vec<Vec<SeatNo>>]) -> Wanted {
             Request::Take(take) => {
                 wanted.buyers.push(take.buyer_id);
                 wanted.keys.push((take.buyer_id, take.key.name.clone()));
+                if let Way::WithPass { claim: Some(claim), .. } = &take.way {
+                    wanted.passes.push(claim.id);
+                }
                 if let Wish::Seats(set) = &take.wish {
                     wanted.seats.extend_from_slice(set.as_slice());
                 }
@@ -394,5 +397,7 @@ fn wanted(requests: &[&Request], proposals: &[Vec<Vec<SeatNo>>]) -> Wanted {
     wanted.seats.extend(proposals.iter().flatten().flatten());
     wanted.buyers.sort_unstable();
     wanted.buyers.dedup();
+    wanted.passes.sort_unstable();
+    wanted.passes.dedup();
     wanted
 }

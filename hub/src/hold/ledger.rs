@@ -18,7 +18,7 @@ use uuid::Uuid;
 pub use read::{Wanted, read};
 pub use record::{RecordError, record};
 
-use crate::seat_map::SeatNo;
+use crate::{admission::pass::PassRow, seat_map::SeatNo};
 
 /// The event as this batch sees it.
 #[derive(Debug, Clone)]
@@ -34,6 +34,15 @@ pub struct EventRules {
     pub sale_state: String,
     pub on_sale_at: DateTime<Utc>,
     pub off_sale_at: DateTime<Utc>,
+}
+
+/// What a waiting room asks of a hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LineRules {
+    /// Live holds of the event at once.
+    pub holds_live_max: Option<i32>,
+    /// Counted only where there is such a limit.
+    pub holds_live: i32,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -83,6 +92,10 @@ pub struct Ledger {
     pub bought: HashMap<Uuid, i32>,
     pub taken_lately: HashMap<Uuid, i32>,
     pub answered: HashMap<(Uuid, String), Answered>,
+    /// The event's waiting room, if it has one.
+    pub line: Option<LineRules>,
+    /// The passes that were shown, by id.
+    pub passes: HashMap<Uuid, PassRow>,
     pub dirty_seats: HashSet<SeatNo>,
     pub new_holds: HashSet<Uuid>,
     pub dirty_holds: HashSet<Uuid>,

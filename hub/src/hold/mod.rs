@@ -15,6 +15,8 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::{
+    admission::pass::{Claim, PassRefusal},
+    auth::TokenHash,
     config,
     seat_map::{SeatNo, SeatSet},
 };
@@ -37,6 +39,7 @@ pub struct Take {
     /// The hold becomes exactly this; otherwise the seats are added to it.
     pub replace: bool,
     pub rules: Rules,
+    pub way: Way,
     pub key: Key,
 }
 
@@ -53,6 +56,15 @@ pub enum Rules {
     Fan,
     /// Staff know what they do; only a cancelled event stops them.
     Staff,
+}
+
+/// How somebody comes to an event that has a waiting room. Where there is none, every way is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// A till or kiosk: the house's own.
+    ByRole,
+    /// With the pass that was shown, if any, by this account in this session.
+    WithPass { claim: Option<Claim>, account_id: Uuid, session: TokenHash },
 }
 
 /// The client's name for this request: sent again, it finds the first answer.
@@ -116,6 +128,10 @@ pub enum Refusal {
     SalePaused,
     #[error("the event is cancelled")]
     EventCancelled,
+    #[error(transparent)]
+    Pass(PassRefusal),
+    #[error("as many hold seats as may at once")]
+    EventFullOfHolds,
     #[error("too busy")]
     Busy,
     #[error("the database failed")]

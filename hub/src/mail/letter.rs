@@ -1,5 +1,7 @@
 //! What a mail says, decided when it is sent.
 
+mod check; // does somebody read this address
+
 use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
@@ -7,6 +9,7 @@ use uuid::Uuid;
 use super::Kind;
 use crate::{
     clock, currency,
+    keys::Keys,
     ticket::{
         pdf::PdfError,
         press::{Press, PressError},
@@ -50,7 +53,9 @@ pub enum LetterError {
 #[derive(Debug, Clone)]
 pub struct Errand {
     pub id: i64,
-    pub order_id: Uuid,
+    /// What it is about: an order, or an account.
+    pub order_id: Option<Uuid>,
+    pub account_id: Option<Uuid>,
     pub kind: String,
     pub occasion: String,
     pub tries: i32,
@@ -58,21 +63,31 @@ pub struct Errand {
 }
 
 /// Decides what an errand says now.
-pub async fn decide(pool: &PgPool, press: &Press, public_url: &str, errand: &Errand) -> Result<Decision, LetterError> {
+pub async fn decide(
+    pool: &PgPool,
+    press: &Press,
+    keys: &Keys,
+    public_url: &str,
+    errand: &Errand,
+) -> Result<Decision, LetterError> {
     let Some(kind) = Kind::read(&errand.kind) else { return Ok(Decision::Drop("a kind that nobody knows")) };
+    if let Some(account_id) = errand.account_id {
+        return Ok(check::letter(pool, keys, public_url, errand.id, account_id).await?);
+    }
+    let Some(order_id) = errand.order_id else { return Ok(Decision::Drop("about nothing")) };
     let mut db = pool.acquire().await?;
     let about = sqlx::query!(
         r#"select o.code, o.state, o.currency, o.payment_due_until, e.name as event_name, e.sale_state, e.time_zone,
                   a.email, a.name, a.language
            from "order" o join event e on e.id = o.event_id
            join buyer b on b.id = o.buyer_id join account a on a.id = b.account_id where o.id = $1"#,
-        errand.order_id
+        order_id
     )
     .fetch_optional(&mut *db)
     .await?;
     let Some(about) = about else { return Ok(Decision::Drop("nobody to write to")) };
     let language = Language::read(&about.language).unwrap_or_default();
-    let Some(sheet) = sheet::sheet(&mut db, errand.order_id).await? else {
+    let Some(sheet) = sheet::sheet(&mut db, order_id).await? else {
         return Ok(Decision::Drop("there is no such order"));
     };
     let mut blanks: Vec<(&str, String)> = vec![("event", about.event_name.clone())];
@@ -114,9 +129,10 @@ pub async fn decide(pool: &PgPool, press: &Press, public_url: &str, errand: &Err
                 return Ok(Decision::Drop("the event is not cancelled"));
             }
         }
+        Kind::CheckAddress => return Ok(Decision::Drop("it is about an account, and names an order")),
     }
     let receipt = match kind {
-        Kind::Tickets => receipt(&mut db, language, &about.currency, errand.order_id).await?,
+        Kind::Tickets => receipt(&mut db, language, &about.currency, order_id).await?,
         _ => None,
     };
     drop(db); // drawing takes a while
@@ -136,11 +152,11 @@ pub async fn decide(pool: &PgPool, press: &Press, public_url: &str, errand: &Err
         text: language.fill(&format!("mail.{}.text", kind.name()), &blanks),
         order: language.fill("mail.order", &[("code", &about.code)]),
         receipt,
-        link: format!("{public_url}/orders/{}", errand.order_id),
+        link: format!("{public_url}/orders/{order_id}"),
     };
     let shows_seats = pdf.is_some();
     Ok(Decision::Send(Box::new(Letter {
-        id: format!("fullhouse-{}-{}", errand.id, errand.order_id.simple()),
+        id: format!("fullhouse-{}-{}", errand.id, order_id.simple()),
         address: about.email,
         name: about.name,
         language,

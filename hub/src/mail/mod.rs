@@ -35,10 +35,13 @@ pub enum Kind {
     /// The money could not be had after all.
     PaymentDue,
     EventCancelled,
+    /// About an account, not an order: does somebody read this?
+    CheckAddress,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 5] = [Kind::Tickets, Kind::Reissued, Kind::Refunded, Kind::PaymentDue, Kind::EventCancelled];
+    pub const ALL: [Kind; 6] =
+        [Kind::Tickets, Kind::Reissued, Kind::Refunded, Kind::PaymentDue, Kind::EventCancelled, Kind::CheckAddress];
 
     /// As it is stored.
     pub fn name(self) -> &'static str {
@@ -48,6 +51,7 @@ impl Kind {
             Kind::Refunded => "refunded",
             Kind::PaymentDue => "payment_due",
             Kind::EventCancelled => "event_cancelled",
+            Kind::CheckAddress => "check_address",
         }
     }
 
@@ -79,10 +83,31 @@ pub async fn enqueue(db: &mut PgConnection, kind: Kind, order_id: Uuid, occasion
     Ok(())
 }
 
+/// How often the link that checks an address is sent again, at most.
+const CHECK_AGAIN_S: i64 = 300;
+
+/// Puts a mail with the link that checks an account's address into the queue: one in five minutes.
+pub async fn enqueue_check(db: &mut PgConnection, account_id: Uuid) -> sqlx::Result<()> {
+    let now = clock::now(db).await?;
+    let occasion = (now.timestamp() / CHECK_AGAIN_S).to_string();
+    sqlx::query!(
+        "insert into mail (account_id, kind, occasion, next_try_at, created_at) values ($1, $2, $3, $4, $4)
+         on conflict (account_id, kind, occasion) where account_id is not null do nothing",
+        account_id,
+        Kind::CheckAddress.name(),
+        occasion,
+        now
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
 /// A mail as operators see it.
 #[derive(Debug)]
 pub struct Queued {
     pub id: i64,
+    /// Empty: it is about an account.
     pub order_code: String,
     pub kind: String,
     pub state: String,
@@ -94,8 +119,8 @@ pub struct Queued {
 pub async fn list(pool: &PgPool, state: &str) -> sqlx::Result<Vec<Queued>> {
     sqlx::query_as!(
         Queued,
-        r#"select m.id, o.code as order_code, m.kind, m.state, m.tries, m.last_error
-           from mail m join "order" o on o.id = m.order_id where m.state = $1 order by m.id desc limit 1000"#,
+        r#"select m.id, coalesce(o.code, '') as "order_code!", m.kind, m.state, m.tries, m.last_error
+           from mail m left join "order" o on o.id = m.order_id where m.state = $1 order by m.id desc limit 1000"#,
         state
     )
     .fetch_all(pool)

@@ -20,6 +20,7 @@ use super::{
 use crate::{
     clock,
     config::{self, Config},
+    keys::Keys,
     metrics::Metrics,
     ticket::press::Press,
 };
@@ -35,6 +36,7 @@ struct Office {
     pool: PgPool,
     post: Post,
     press: Press,
+    keys: Keys,
     public_url: String,
     settings: config::Mail,
     metrics: Metrics,
@@ -46,6 +48,7 @@ pub async fn run(
     pool: PgPool,
     post: Option<Post>,
     press: Press,
+    keys: Keys,
     metrics: Metrics,
     stop: CancellationToken,
 ) {
@@ -54,7 +57,7 @@ pub async fn run(
         return stop.cancelled().await; // a task that ends takes the hub with it
     };
     let public_url = config.http.public_url.trim_end_matches('/').to_owned();
-    let office = Office { pool, post, press, public_url, settings: config.mail.clone(), metrics };
+    let office = Office { pool, post, press, keys, public_url, settings: config.mail.clone(), metrics };
     let slots = office.settings.workers.max(1);
     let mut sending = JoinSet::new();
     let mut tick = tokio::time::interval(Duration::from_millis(office.settings.tick_ms.max(1)));
@@ -110,7 +113,7 @@ async fn lease(office: &Office, free: usize) -> sqlx::Result<Vec<Errand>> {
                  select id from mail
                  where state = 'queued' and next_try_at <= $1 and (leased_until is null or leased_until <= $1)
                  order by next_try_at, id limit $3 for update skip locked)
-             returning id, order_id, kind, occasion, tries, created_at",
+             returning id, order_id, account_id, kind, occasion, tries, created_at",
             now,
             now + TimeDelta::seconds(office.settings.lease_s),
             free
@@ -144,7 +147,7 @@ async fn one(office: Office, errand: Errand) {
 }
 
 async fn attempt(office: &Office, errand: &Errand) -> Outcome {
-    match letter::decide(&office.pool, &office.press, &office.public_url, errand).await {
+    match letter::decide(&office.pool, &office.press, &office.keys, &office.public_url, errand).await {
         Ok(Decision::Drop(why)) => Outcome::Dropped(why),
         Ok(Decision::Send(letter)) => match office.post.send(&letter).await {
             Ok(()) => Outcome::Sent,

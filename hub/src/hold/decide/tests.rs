@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
+    admission::pass::{Claim, PassRefusal, PassRow},
     hold::{Key, ledger::EventRules},
     seat_map::{SeatSet, testing::rows},
 };
@@ -40,6 +41,8 @@ fn ledger(seats: i32) -> Ledger {
         bought: HashMap::new(),
         taken_lately: HashMap::new(),
         answered: HashMap::new(),
+        line: None,
+        passes: HashMap::new(),
         dirty_seats: HashSet::new(),
         new_holds: HashSet::new(),
         dirty_holds: HashSet::new(),
@@ -62,6 +65,7 @@ fn take(who: u128, seats: &[SeatNo], key: &str) -> Take {
         fewer_ok: false,
         replace: false,
         rules: Rules::Fan,
+        way: Way::ByRole,
         key: Key { name: key.to_owned(), body_hash: [seats.len() as u8; 32] },
     }
 }
@@ -76,6 +80,44 @@ fn ask(ledger: &mut Ledger, request: Request) -> Result<Granted, Refusal> {
 
 fn held(answer: Result<Granted, Refusal>) -> Vec<SeatNo> {
     answer.unwrap().hold.map(|h| h.seats).unwrap_or_default()
+}
+
+#[test]
+fn a_line_asks_for_its_pass_and_lets_the_house_by() {
+    let (account_id, session) = (Uuid::from_u128(7), [1; 32]);
+    let claim = Claim { id: Uuid::from_u128(9), event_id: 1, account_id };
+    let with = |claim| Way::WithPass { claim, account_id, session };
+    let mut ledger = ledger(10);
+    let fan = |seat, key, claim| Request::Take(Take { way: with(claim), ..take(0, &[seat], key) });
+    assert_eq!(held(ask(&mut ledger, fan(1, "a", None))), [1], "no line, no pass");
+    ledger.line = Some(LineRules { holds_live_max: None, holds_live: 0 });
+    assert_eq!(ask(&mut ledger, fan(2, "b", None)), Err(Refusal::Pass(PassRefusal::Missing)));
+    assert_eq!(ask(&mut ledger, fan(2, "b", Some(claim))), Err(Refusal::Pass(PassRefusal::Invalid)), "no such row");
+    let row = PassRow { account_id, session: session.to_vec(), expires_at: at(1), ended_why: None };
+    ledger.passes.insert(claim.id, row.clone());
+    assert_eq!(held(ask(&mut ledger, fan(2, "b", Some(claim)))), [1, 2]);
+    ledger.passes.insert(claim.id, PassRow { expires_at: at(0), ..row });
+    assert_eq!(ask(&mut ledger, fan(3, "c", Some(claim))), Err(Refusal::Pass(PassRefusal::Expired)));
+    assert_eq!(held(ask(&mut ledger, Request::Take(take(1, &[5], "a")))), [5], "by role");
+}
+
+#[test]
+fn no_more_hold_at_once_than_the_event_bears() {
+    let session = [1; 32];
+    let mut ledger = ledger(10);
+    ledger.line = Some(LineRules { holds_live_max: Some(2), holds_live: 1 });
+    let mut fan = |ledger: &mut Ledger, who: u128, seat| {
+        let (account_id, id) = (Uuid::from_u128(100 + who), Uuid::from_u128(200 + who));
+        let row = PassRow { account_id, session: session.to_vec(), expires_at: at(100), ended_why: None };
+        ledger.passes.insert(id, row);
+        let claim = Some(Claim { id, event_id: 1, account_id });
+        let way = Way::WithPass { claim, account_id, session };
+        ask(ledger, Request::Take(Take { way, ..take(who, &[seat], &seat.to_string()) }))
+    };
+    assert!(fan(&mut ledger, 0, 1).is_ok());
+    assert_eq!(fan(&mut ledger, 1, 2), Err(Refusal::EventFullOfHolds));
+    assert!(fan(&mut ledger, 0, 3).is_ok(), "who holds already may go on");
+    assert!(ask(&mut ledger, Request::Take(take(5, &[7], "a"))).is_ok(), "the house's own");
 }
 
 #[test]

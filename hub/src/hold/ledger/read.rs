@@ -7,8 +7,8 @@ use fullhouse_protocol::seat::Status;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Answered, EventRules, HoldRow, Ledger, SeatRow};
-use crate::seat_map::SeatNo;
+use super::{Answered, EventRules, HoldRow, Ledger, LineRules, SeatRow};
+use crate::{admission::pass::PassRow, seat_map::SeatNo};
 
 /// What to read.
 #[derive(Debug, Default)]
@@ -17,10 +17,11 @@ pub struct Wanted {
     pub hold_ids: Vec<Uuid>,
     pub seats: Vec<SeatNo>,
     pub keys: Vec<(Uuid, String)>,
+    pub passes: Vec<Uuid>,
 }
 
 /// Reads the event, the live holds of `wanted`, their seats and the seats of `wanted`, what its
-/// buyers have bought and taken, and the answers to its keys. `None` where there is no such event.
+/// buyers have bought and taken, the answers to its keys, and the passes that were shown. `None` where there is no such event.
 ///
 /// Each kind of row comes as columns, not rows: a batch may be about a thousand seats.
 pub async fn read(db: &mut PgConnection, event_id: i64, wanted: &Wanted) -> sqlx::Result<Option<Ledger>> {
@@ -56,7 +57,13 @@ pub async fn read(db: &mut PgConnection, event_id: i64, wanted: &Wanted) -> sqlx
                   s.hold_ids as "seat_holds?: Vec<Option<Uuid>>", s.held_until as "seat_until?: Vec<Option<DateTime<Utc>>>",
                   u.buyer_ids as "sum_buyers?", u.bought as "bought?", u.taken as "taken?",
                   r.buyer_ids as "answer_buyers?", r.keys as "answer_keys?", r.hashes as "answer_hashes?",
-                  r.hold_ids as "answer_holds?", r.answers as "answers?"
+                  r.hold_ids as "answer_holds?", r.answers as "answers?",
+                  l.event_id is not null as "has_line!", l.holds_live_max as "holds_live_max?",
+                  case when l.holds_live_max is null then 0
+                       else (select count(*) from hold where event_id = $1 and state = 'live' and held_until > clock.now)::int
+                  end as "holds_live!",
+                  p.ids as "pass_ids?", p.accounts as "pass_accounts?", p.sessions as "pass_sessions?",
+                  p.expires as "pass_expires?", p.ended as "pass_ended?: Vec<Option<String>>"
            from clock
            cross join event e
            cross join (select array_agg(id) as ids, array_agg(buyer_id) as buyer_ids, array_agg(held_until) as held_until,
@@ -72,13 +79,19 @@ pub async fn read(db: &mut PgConnection, event_id: i64, wanted: &Wanted) -> sqlx
            cross join (select array_agg(buyer_id) as buyer_ids, array_agg(bought) as bought, array_agg(taken) as taken from sums) as u
            cross join (select array_agg(buyer_id) as buyer_ids, array_agg(key) as keys, array_agg(body_hash) as hashes,
                               array_agg(hold_id) as hold_ids, array_agg(answer::text) as answers from answered) as r
+           cross join (select array_agg(id) as ids, array_agg(account_id) as accounts, array_agg(session_hash) as sessions,
+                              array_agg(expires_at) as expires, array_agg(ended_why) as ended
+                       from unnest($7::uuid[]) as i(shown)
+                       cross join lateral (select * from pass p where p.id = i.shown limit 1) as p) as p
+           left join line l on l.event_id = e.id
            where e.id = $1"#,
         event_id,
         &wanted.buyers,
         &wanted.hold_ids,
         &wanted.seats,
         &key_buyers,
-        &keys
+        &keys,
+        &wanted.passes
     )
     .fetch_optional(db)
     .await?
@@ -106,6 +119,8 @@ pub async fn read(db: &mut PgConnection, event_id: i64, wanted: &Wanted) -> sqlx
         bought: HashMap::new(),
         taken_lately: HashMap::new(),
         answered: HashMap::new(),
+        line: row.has_line.then_some(LineRules { holds_live_max: row.holds_live_max, holds_live: row.holds_live }),
+        passes: HashMap::new(),
         dirty_seats: HashSet::new(),
         new_holds: HashSet::new(),
         dirty_holds: HashSet::new(),
@@ -145,6 +160,12 @@ pub async fn read(db: &mut PgConnection, event_id: i64, wanted: &Wanted) -> sqlx
     let rest = columns(row.answer_hashes).zip(columns(row.answer_holds)).zip(columns(row.answers));
     for ((buyer_id, key), ((body_hash, hold_id), answer)) in answers.zip(rest) {
         ledger.answered.insert((buyer_id, key), Answered { hold_id, body_hash, answer });
+    }
+    let passes = columns(row.pass_ids).zip(columns(row.pass_accounts)).zip(columns(row.pass_sessions));
+    for (((id, account_id), session), (expires_at, ended_why)) in
+        passes.zip(columns(row.pass_expires).zip(columns(row.pass_ended)))
+    {
+        ledger.passes.insert(id, PassRow { account_id, session, expires_at, ended_why });
     }
     Ok(Some(ledger))
 }

@@ -1,0 +1,133 @@
+//! What staff turn about a waiting room: `/api/staff/events/{id}/queue`.
+
+use axum::{
+    Json,
+    extract::{Query, State, rejection::QueryRejection},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use fullhouse_protocol::line::{LineChanges, LineOpening, LinePatch, StaffLine};
+use serde::Deserialize;
+
+use super::{
+    extract::{Body, Operator, PathEvent, query_invalid},
+    problem::{Code, Problem},
+};
+use crate::{
+    admission::staff::{self, ChangeError},
+    db,
+    serve::Hub,
+    waiting_room::open::{self, NewLine, OpenError, PublicValue},
+};
+
+/// The line, and what can be turned about it.
+#[utoipa::path(get, path = "/api/staff/events/{id}/queue", tag = "staff", params(("id" = String, Path, description = "Number or slug")),
+    responses((status = 200, body = StaffLine), (status = "4XX", description = "`forbidden`, `line_unknown`")))]
+pub async fn look(
+    State(hub): State<Hub>,
+    _: Operator,
+    PathEvent(event_id): PathEvent,
+) -> Result<Json<StaffLine>, Problem> {
+    let seen = staff::look(&mut *hub.pool.acquire().await?, event_id).await?;
+    seen.map(Json).ok_or_else(|| Code::LineUnknown.into())
+}
+
+/// Gives an event a waiting room. The commitment of its draw is published with it.
+#[utoipa::path(post, path = "/api/staff/events/{id}/queue", tag = "staff", request_body = LineOpening,
+    params(("id" = String, Path, description = "Number or slug")),
+    responses((status = 201, body = StaffLine), (status = "4XX", description = "`forbidden`, `line_exists`, `line_invalid`")))]
+pub async fn open(
+    State(hub): State<Hub>,
+    Operator(somebody): Operator,
+    PathEvent(event_id): PathEvent,
+    Body(body): Body<LineOpening>,
+) -> Result<Response, Problem> {
+    let public = match (body.source, body.round, body.value_due_at) {
+        (None, None, None) => None,
+        (Some(source), Some(round), Some(due_at)) => Some(PublicValue { source, round, due_at }),
+        _ => return Err(Problem::new(Code::LineInvalid).detail("A public value has a source, a round and a time.")),
+    };
+    let new = NewLine {
+        joins_at: body.joins_at,
+        closes_at: body.closes_at,
+        public,
+        rate_minute_min: body.rate_minute_min,
+        rate_minute_max: body.rate_minute_max,
+        inside_max: body.inside_max,
+    };
+    let (pool, actor) = (hub.pool.clone(), format!("operator {}", somebody.email));
+    let seen = db::write(async move {
+        let mut tx = pool.begin().await?;
+        open::open(&mut tx, event_id, &new, &actor).await?;
+        let seen = staff::look(&mut tx, event_id).await?;
+        tx.commit().await?;
+        Ok::<_, OpenError>(seen)
+    })
+    .await?;
+    Ok((StatusCode::CREATED, Json(seen.ok_or(Code::LineUnknown)?)).into_response())
+}
+
+/// Changes what is named: bounds, an override, a pause with a message, the draw's value, its reveal, a redraw.
+#[utoipa::path(patch, path = "/api/staff/events/{id}/queue", tag = "staff", request_body = LinePatch,
+    params(("id" = String, Path, description = "Number or slug")),
+    responses((status = 200, body = StaffLine), (status = "4XX", description = "`forbidden`, `line_unknown`, `line_invalid`, `bad_request`, `pass_over`")))]
+pub async fn change(
+    State(hub): State<Hub>,
+    Operator(somebody): Operator,
+    PathEvent(event_id): PathEvent,
+    Body(patch): Body<LinePatch>,
+) -> Result<Json<StaffLine>, Problem> {
+    if !(1..=500).contains(&patch.reason.trim().chars().count()) {
+        return Err(Problem::new(Code::BadRequest).detail("A reason has 1 to 500 characters."));
+    }
+    let actor = format!("operator {}", somebody.email);
+    if let Some(account_id) = patch.revoke
+        && !staff::revoke(&hub.pool, event_id, account_id, patch.reason.clone(), actor.clone()).await?
+    {
+        return Err(Code::PassOver.into());
+    }
+    Ok(Json(staff::change(&hub.pool, event_id, patch, actor).await?))
+}
+
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ChangesQuery {
+    /// Only those before this one, to read on
+    before: Option<i64>,
+}
+
+/// Who changed what, and why: people and the controller. The newest first.
+#[utoipa::path(get, path = "/api/staff/events/{id}/queue/changes", tag = "staff",
+    params(("id" = String, Path, description = "Number or slug"), ChangesQuery),
+    responses((status = 200, body = LineChanges), (status = "4XX", description = "`forbidden`, `bad_request`")))]
+pub async fn changes(
+    State(hub): State<Hub>,
+    _: Operator,
+    PathEvent(event_id): PathEvent,
+    query: Result<Query<ChangesQuery>, QueryRejection>,
+) -> Result<Json<LineChanges>, Problem> {
+    let Query(query) = query.map_err(|e| query_invalid(&e))?;
+    Ok(Json(LineChanges { changes: staff::changes(&hub.pool, event_id, query.before).await? }))
+}
+
+impl From<OpenError> for Problem {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::EventUnknown => Code::EventUnknown.into(),
+            OpenError::Exists => Code::LineExists.into(),
+            OpenError::Invalid(what) => Problem::new(Code::LineInvalid).detail(what),
+            OpenError::Database(e) => e.into(),
+        }
+    }
+}
+
+impl From<ChangeError> for Problem {
+    fn from(error: ChangeError) -> Self {
+        match error {
+            ChangeError::LineUnknown => Code::LineUnknown.into(),
+            ChangeError::Invalid(what) => Problem::new(Code::LineInvalid).detail(what),
+            ChangeError::Database(e) => e.into(),
+        }
+    }
+}
