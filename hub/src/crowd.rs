@@ -7,7 +7,9 @@
 
 use std::time::Duration;
 
+use altcha::{Challenge, Payload, SolveChallengeOptions};
 use anyhow::{Context, bail};
+use data_encoding::BASE64;
 use futures_util::StreamExt;
 use http::{Method, StatusCode, header};
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
@@ -71,15 +73,66 @@ async fn visit(options: &Options, number: u32, whims: &mut StdRng) -> anyhow::Re
             .as_array()
             .context("a list of events")?
             .iter()
-            .filter(|event| event["sale"] == "on_sale")
+            .filter(|event| event["sale"] == "on_sale" || (event["has_line"] == true && event["sale"] == "upcoming"))
             .collect();
-        let Some(event) = on_sale.choose(whims).and_then(|event| event["id"].as_i64()) else {
+        let Some((event, id)) = on_sale.choose(whims).and_then(|event| Some((event, event["id"].as_i64()?))) else {
             pause(whims, 10.0..30.0).await;
             continue;
         };
-        look_and_take(&mut browser, event, whims).await?;
+        if event["has_line"] == true {
+            if stand_in_line(&mut browser, id, whims).await? {
+                look_and_take(&mut browser, id, whims).await?;
+                browser.delete(&format!("/api/events/{id}/queue/pass")).await?;
+                browser.pass = None;
+            }
+        } else {
+            look_and_take(&mut browser, id, whims).await?;
+        }
         pause(whims, 3.0..20.0).await;
     }
+}
+
+/// How often somebody looks whether they are called before they give up for now; their place stays.
+const LOOKS_MAX: u32 = 60;
+
+/// Joins the line of an event and waits, as anybody would. `true`: called, and let in.
+async fn stand_in_line(browser: &mut Browser, event: i64, whims: &mut StdRng) -> anyhow::Result<bool> {
+    let queue = format!("/api/events/{event}/queue");
+    if browser.get_if(&format!("{queue}/entry")).await?.is_none() && !join(browser, &queue, whims).await? {
+        return Ok(false);
+    }
+    for _ in 0..LOOKS_MAX {
+        let Some(entry) = browser.get_if(&format!("{queue}/entry")).await? else { return Ok(false) };
+        if matches!(entry["state"].as_str(), Some("called" | "inside"))
+            && let Some(pass) = browser.post(&format!("{queue}/enter"), json!({})).await?
+        {
+            browser.pass = pass["pass"].as_str().map(str::to_owned);
+            return Ok(browser.pass.is_some());
+        }
+        pause(whims, 4.0..12.0).await;
+    }
+    Ok(false)
+}
+
+async fn join(browser: &mut Browser, queue: &str, whims: &mut StdRng) -> anyhow::Result<bool> {
+    let session = browser.get("/api/session").await?;
+    if session["account"]["email_checked"] == false {
+        let Some(asked) = browser.post("/api/account/address-check", json!({})).await? else { return Ok(false) };
+        // Where the link is only mailed, a synthetic fan can't follow it.
+        let Some(code) = asked["link"].as_str().and_then(|link| link.split_once("code=")) else { return Ok(false) };
+        browser.post("/api/account/address-check/confirm", json!({ "code": code.1 })).await?;
+    }
+    let Some(challenge) = browser.get_if(&format!("{queue}/challenge")).await? else { return Ok(false) };
+    let solved = tokio::task::spawn_blocking(move || solved(challenge)).await??;
+    let wish = json!({ "challenge": solved, "party_size": whims.random_range(1..=4) });
+    Ok(browser.post(&format!("{queue}/entry"), wish).await?.is_some())
+}
+
+/// What a browser's widget does.
+fn solved(challenge: Value) -> anyhow::Result<String> {
+    let challenge: Challenge = serde_json::from_value(challenge)?;
+    let solution = altcha::solve_challenge(SolveChallengeOptions::new(&challenge))?.context("it took too long")?;
+    Ok(BASE64.encode(&serde_json::to_vec(&Payload { challenge, solution })?))
 }
 
 /// Opens the map of an event and, most times, takes seats while watching it.
@@ -148,6 +201,8 @@ struct Browser {
     http: reqwest::Client,
     options: Options,
     cookie: Option<String>,
+    /// Of the waiting room that it came through.
+    pass: Option<String>,
 }
 
 type Socket = tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<tokio::net::TcpStream>>;
@@ -155,7 +210,7 @@ type Socket = tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStre
 impl Browser {
     fn new(options: &Options) -> anyhow::Result<Self> {
         let http = reqwest::Client::builder().timeout(REQUEST_TIMEOUT).pool_max_idle_per_host(1).build()?;
-        Ok(Self { http, options: options.clone(), cookie: None })
+        Ok(Self { http, options: options.clone(), cookie: None, pass: None })
     }
 
     /// Signs up; on a later day of the same demo, signs in.
@@ -182,6 +237,9 @@ impl Browser {
         if let Some(cookie) = &self.cookie {
             request = request.header(header::COOKIE, cookie);
         }
+        if let Some(pass) = &self.pass {
+            request = request.header("fullhouse-pass", pass);
+        }
         if let Some(body) = body {
             request = request.json(&body);
         }
@@ -190,6 +248,16 @@ impl Browser {
 
     async fn get(&self, path: &str) -> anyhow::Result<Value> {
         Ok(self.send(Method::GET, path, None).await?.error_for_status()?.json().await?)
+    }
+
+    /// `None` if there is nothing, or not for them.
+    async fn get_if(&self, path: &str) -> anyhow::Result<Option<Value>> {
+        let response = self.send(Method::GET, path, None).await?;
+        match response.status() {
+            StatusCode::UNAUTHORIZED => bail!("the session has ended"),
+            status if status.is_client_error() => Ok(None),
+            _ => Ok(Some(response.error_for_status()?.json().await?)),
+        }
     }
 
     /// The answer, or `None` if the hub had a reason to refuse that a fan can live with.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::Context;
-use chrono::Utc;
+use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::{Connection, PgConnection, PgPool};
 
 use crate::{
@@ -20,6 +20,7 @@ use crate::{
         stadium,
     },
     config::Config,
+    waiting_room::open::{NewLine, open as open_line},
 };
 
 /// One of the demo's events.
@@ -28,6 +29,8 @@ struct Show {
     /// The plan, and the file beside it.
     plan: fn() -> PlanFiles,
     spec: &'static str,
+    /// Its sale opens some minutes after it is put on, behind a waiting room.
+    has_line: bool,
 }
 
 struct Venue {
@@ -57,6 +60,7 @@ const SHOWS: &[Show] = &[
             )
         },
         spec: include_str!("../../../assets/plans/events/race-day.toml"),
+        has_line: false,
     },
     Show {
         venue: Venue {
@@ -71,24 +75,35 @@ const SHOWS: &[Show] = &[
             (stadium.plan, Some(stadium.beside))
         },
         spec: include_str!("../../../assets/plans/events/stadium-night.toml"),
+        has_line: false,
     },
     Show {
-        venue: Venue {
-            slug: "hangar-nord",
-            name: "Hangar Nord",
-            city: "Toulouse",
-            country: "FR",
-            time_zone: "Europe/Paris",
-        },
-        plan: || {
-            (
-                include_bytes!("../../../assets/plans/airliner.json").to_vec(),
-                Some(include_bytes!("../../../assets/plans/airliner.seats.json").to_vec()),
-            )
-        },
+        venue: HANGAR,
+        plan: airliner,
         spec: include_str!("../../../assets/plans/events/supper-flight.toml"),
+        has_line: false,
+    },
+    Show {
+        venue: HANGAR,
+        plan: airliner,
+        spec: include_str!("../../../assets/plans/events/breakfast-flight.toml"),
+        has_line: true,
     },
 ];
+
+const HANGAR: Venue =
+    Venue { slug: "hangar-nord", name: "Hangar Nord", city: "Toulouse", country: "FR", time_zone: "Europe/Paris" };
+
+fn airliner() -> PlanFiles {
+    (
+        include_bytes!("../../../assets/plans/airliner.json").to_vec(),
+        Some(include_bytes!("../../../assets/plans/airliner.seats.json").to_vec()),
+    )
+}
+
+/// From the demo's start until the sale behind the waiting room opens, and from the draw until then.
+const LINE_OPENS_IN: TimeDelta = TimeDelta::minutes(4);
+const LINE_DRAWN_BEFORE: TimeDelta = TimeDelta::seconds(60);
 
 /// The same stadium at every start.
 const STADIUM_SEED: u64 = 1;
@@ -102,6 +117,8 @@ const TILL: &str = "Demo till";
 /// What people need to know to try it.
 pub struct House {
     till_token: String,
+    /// Events with a waiting room: slug, and when their sale opens.
+    lines: Vec<(String, DateTime<Utc>)>,
 }
 
 /// Makes what is missing. `hold_ttl_s` holds for every event, those that were there included.
@@ -111,9 +128,15 @@ pub async fn open(pool: &PgPool, config: &Config, data: &Path, hold_ttl_s: i32) 
         put_on(&mut db, show).await?;
     }
     sqlx::query!("update event set hold_ttl_s = $1", hold_ttl_s).execute(&mut *db).await?;
+    let lines = sqlx::query!(
+        "select e.slug, e.on_sale_at from line l join event e on e.id = l.event_id where e.off_sale_at > now() order by e.id"
+    )
+    .fetch_all(&mut *db)
+    .await?;
+    let lines = lines.into_iter().map(|line| (line.slug, line.on_sale_at)).collect();
     drop(db);
     make_accounts(pool, config).await?;
-    Ok(House { till_token: till_token(pool, data).await? })
+    Ok(House { till_token: till_token(pool, data).await?, lines })
 }
 
 /// Puts an event on unless it is: its plan is read only then, which takes a second for a stadium.
@@ -148,8 +171,33 @@ async fn put_on(db: &mut PgConnection, show: &Show) -> anyhow::Result<()> {
     let mut tx = db.begin().await?;
     import::import(&mut tx, &venue, &layout.name, &layout).await?;
     let slug = spec.slug.clone();
-    event::create(&mut tx, &spec).await.with_context(|| format!("the event {slug}"))?;
+    let created = event::create(&mut tx, &spec).await.with_context(|| format!("the event {slug}"))?;
+    if show.has_line {
+        stand_in_line(&mut tx, created.id).await.with_context(|| format!("the waiting room of {slug}"))?;
+    }
     Ok(tx.commit().await?)
+}
+
+/// The sale opens soon, and can be joined at once.
+async fn stand_in_line(db: &mut PgConnection, event_id: i64) -> anyhow::Result<()> {
+    let on_sale_at = sqlx::query_scalar!(
+        r#"update event e set on_sale_at = t.at, on_sale_local = t.at at time zone e.time_zone
+           from (select date_trunc('second', db_clock()) + make_interval(secs => $2) as at) t
+           where e.id = $1 returning e.on_sale_at"#,
+        event_id,
+        LINE_OPENS_IN.num_seconds() as f64
+    )
+    .fetch_one(&mut *db)
+    .await?;
+    let new = NewLine {
+        joins_at: on_sale_at - LINE_OPENS_IN,
+        closes_at: on_sale_at - LINE_DRAWN_BEFORE,
+        public: None,
+        rate_minute_min: 20,
+        rate_minute_max: 120,
+        inside_max: 30,
+    };
+    Ok(open_line(db, event_id, &new, "demo").await?)
 }
 
 async fn make_accounts(pool: &PgPool, config: &Config) -> anyhow::Result<()> {
@@ -161,6 +209,11 @@ async fn make_accounts(pool: &PgPool, config: &Config) -> anyhow::Result<()> {
             Err(error) => return Err(error).context("a demo account"),
         }
     }
+    sqlx::query!(
+        "update account set email_checked_at = db_clock() where email_checked_at is null and email like 'fan_@example.com'"
+    )
+    .execute(pool)
+    .await?;
     let operator =
         NewAccount { email: OPERATOR_EMAIL.into(), name: "Olive Operator".into(), password: OPERATOR_PASSWORD.into() };
     let _ = auth::add_operator(pool, operator, config.auth.password_length_min).await.context("the demo's operator")?;
@@ -205,6 +258,17 @@ impl House {
         }
         if !mail_folder.is_empty() {
             let _ = writeln!(text, "  mail         {mail_folder} (a file each; your mail program opens them)");
+        }
+        for (slug, opens_at) in &self.lines {
+            let opens = if *opens_at > Utc::now() {
+                format!("its sale opens at {}", opens_at.with_timezone(&chrono::Local).format("%H:%M:%S"))
+            } else {
+                "its line is being called".to_owned()
+            };
+            let _ = writeln!(
+                text,
+                "  waiting room {url}/events/{slug} ({opens}; the page gives you the link that checks an address)"
+            );
         }
         let _ = writeln!(text, "  data         {}", data.display());
         let _ = writeln!(text, "\n  Ctrl-C closes it.\n");
