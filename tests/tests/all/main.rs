@@ -9,6 +9,8 @@ mod push; // every map ends equal to the database
 mod watch; // what must never be true
 mod catalog; // plans, events, lists
 mod venues; // what an import does to its venue
+mod waiting_room; // standing in line
+mod admission; // coming in
 mod holding; // holding seats over the wire
 mod desks; // what a hub's desks take up
 mod box_office; // what each kind of terminal may do
