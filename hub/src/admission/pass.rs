@@ -315,7 +315,7 @@ mod tests {
             ended_why: why.map(str::to_owned),
         };
         let check = |claim: Option<&Claim>, row: Option<&PassRow>, event_id, account_id, session: &TokenHash, now| {
-            super::check(claim, row, event_id, Bearer { account_id, session }, at(now))
+            check(claim, row, event_id, Bearer { account_id, session }, at(now))
         };
         let good = row(None);
         assert_eq!(check(Some(&claim), Some(&good), 7, me, &mine, 99), Ok(()));

@@ -204,7 +204,9 @@ async fn the_same_event_ten_times_at_once_is_one_mail() {
         .map(|_| {
             let (config, stop, parts) = (scene.config.clone(), stop.clone(), hub.parts().clone());
             let post = Post::open(&config.mail).expect("the test's settings");
-            tokio::spawn(async move { mail::run(&config, parts.pool, post, parts.press, parts.metrics, stop).await })
+            tokio::spawn(async move {
+                mail::run(&config, parts.pool, post, parts.press, parts.keys, parts.metrics, stop).await
+            })
         })
         .collect();
     scene.until_states(&["sent"; 6]).await;

@@ -106,7 +106,7 @@ fn no_more_hold_at_once_than_the_event_bears() {
     let session = [1; 32];
     let mut ledger = ledger(10);
     ledger.line = Some(LineRules { holds_live_max: Some(2), holds_live: 1 });
-    let mut fan = |ledger: &mut Ledger, who: u128, seat| {
+    let fan = |ledger: &mut Ledger, who: u128, seat| {
         let (account_id, id) = (Uuid::from_u128(100 + who), Uuid::from_u128(200 + who));
         let row = PassRow { account_id, session: session.to_vec(), expires_at: at(100), ended_why: None };
         ledger.passes.insert(id, row);
