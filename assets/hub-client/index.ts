@@ -1,6 +1,7 @@
 // The browser's side of the wire: requests with their keys, and the live feed of an event.
 // Framework-free; knows the protocol and nothing else.
 
+export { Backoff } from './backoff.ts';
 export { Hub, ProblemError, UnknownOutcome } from './http.ts';
 export { KeyRing, type KeyStore } from './keys.ts';
 export { ServerClock } from './clock.ts';
