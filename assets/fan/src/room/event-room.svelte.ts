@@ -96,8 +96,14 @@ export class EventRoom {
     this.picked = this.off ? [] : recall(this.id).filter((seat) => this.seats.level(seat));
     this.clock = new HoldClock({
       minutesLeft: (minutes) =>
-        announce(t('announce.minutes_left', { count: minutes }), minutes <= 1),
-      payTimeOver: () => announce(t('announce.pay_time_over'), true),
+        announce(
+          t(this.free ? 'announce.minutes_left_free' : 'announce.minutes_left', {
+            count: minutes,
+          }),
+          minutes <= 1,
+        ),
+      payTimeOver: () =>
+        announce(t(this.free ? 'hold.time_over_free' : 'announce.pay_time_over'), true),
       ended: () => void this.readHold(),
     });
     this.tabs = otherTabs(this.id, () => void this.readHold());
@@ -165,6 +171,19 @@ export class EventRoom {
       (sum, fee) => sum + fee.amount_minor * (fee.basis === 'seat' ? seats : 1),
       0,
     );
+  }
+
+  /** What the held seats come to, fees included; the hub prices them again. */
+  get total(): number {
+    return this.mine.reduce(
+      (sum, seat) => sum + (this.seats.price(seat, this.typeOf(seat)) ?? 0),
+      this.feesOf(this.mine.length),
+    );
+  }
+
+  /** Nothing is paid for what is held: nobody should read of payments. */
+  get free(): boolean {
+    return this.hold !== null && this.total === 0;
   }
 
   /** Free seats of a price level, in the whole house. */
