@@ -140,6 +140,16 @@ export class House {
     await run(BINARY, ['event', 'create', eventFile], { env });
   }
 
+  /** What no door of the house offers: rows that a test puts there itself. */
+  async sql(text) {
+    const socket = join(this.#data, 'socket');
+    const { stdout } = await promisify(execFile)('psql', [
+      ...['-h', socket, '-U', 'fullhouse', '-d', 'fullhouse', '-v', 'ON_ERROR_STOP=1'],
+      ...['-qAtc', text],
+    ]);
+    return stdout.trim();
+  }
+
   /** JSON from the public API, as anybody gets it. */
   async api(path) {
     const response = await fetch(this.url + path);
@@ -181,8 +191,8 @@ export async function signUp(page, house) {
   return email;
 }
 
-/** The demo's operator calls an event off. */
-export async function callOff(chrome, house, eventId) {
+/** The demo's operator asks the staff's side of the API. */
+export async function asOperator(chrome, house, method, path, body) {
   const context = await chrome.newContext();
   const page = await context.newPage();
   await page.goto(`${house.url}/signin`);
@@ -190,14 +200,97 @@ export async function callOff(chrome, house, eventId) {
   await page.getByTestId('password').fill('open the doors');
   await page.getByTestId('submit-signin').click();
   await page.getByTestId('signout').waitFor();
-  const status = await page.evaluate(async (id) => {
-    const body = JSON.stringify({ reason: 'the track is under water' });
-    const headers = { 'content-type': 'application/json' };
-    const path = `/api/staff/events/${id}/call-off`;
-    return (await fetch(path, { method: 'POST', headers, body })).status;
-  }, eventId);
-  if (status !== 202) throw new Error(`calling event ${eventId} off: ${status}`);
+  const answer = await page.evaluate(
+    async ([method, path, body]) => {
+      const headers = { 'content-type': 'application/json' };
+      const response = await fetch(path, { method, headers, body: JSON.stringify(body) });
+      return { status: response.status, body: await response.text() };
+    },
+    [method, path, body],
+  );
+  if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status} ${answer.body}`);
   await context.close();
+}
+
+/** The demo's operator calls an event off. */
+export async function callOff(chrome, house, eventId) {
+  const why = { reason: 'the track is under water' };
+  await asOperator(chrome, house, 'POST', `/api/staff/events/${eventId}/call-off`, why);
+}
+
+/**
+ * Puts an event on that has a line before it: 32 chairs. Joining begins at once (or `opensInS` from now) and ends,
+ * and the sale begins, `joinS` later. Answers its id.
+ */
+export async function putOnWithLine(chrome, house, slug, options = {}) {
+  const { opensInS = 0, joinS = 15, rate = 600, insideMax = 1, draw = {} } = options;
+  const joinsAt = Date.now() + opensInS * 1000;
+  const closesAt = joinsAt + joinS * 1000;
+  const saleAt = closesAt + (options.waitS ?? 0) * 1000;
+  const berlin = { timeZone: 'Europe/Berlin', dateStyle: 'short', timeStyle: 'medium' };
+  const onSale = new Date(Math.ceil(saleAt / 1000) * 1000);
+  await house.putOn(
+    {
+      name: slug,
+      size: { width: 400, height: 300 },
+      categories: [{ name: 'Floor', color: '#cc3333' }],
+      zones: [
+        {
+          name: 'Main',
+          position: { x: 60, y: 90 },
+          areas: [],
+          rows: ['A', 'B', 'C', 'D'].map((row, y) => ({
+            row_number: row,
+            position: { x: 0, y: 40 * y },
+            seats: Array.from({ length: 8 }, (_, x) => ({
+              seat_guid: `${row}-${x + 1}`,
+              seat_number: String(x + 1),
+              position: { x: 30 * x, y: 0 },
+              category: 'Floor',
+            })),
+          })),
+        },
+      ],
+    },
+    {
+      slug,
+      name: 'The Long Wait',
+      venue: `hall-${slug}`,
+      plan: slug,
+      starts: '2099-01-20T20:00',
+      on_sale: new Intl.DateTimeFormat('sv-SE', berlin).format(onSale).replace(' ', 'T'),
+      currency: 'EUR',
+      performers: [],
+      fees: [],
+      levels: [{ category: 'Floor', prices: [{ ticket_type: 'adult', amount_minor: 2000 }] }],
+    },
+  );
+  const { event } = await house.api(`/api/events/${slug}?seats=none`);
+  await asOperator(chrome, house, 'POST', `/api/staff/events/${event.id}/queue`, {
+    joins_at: new Date(joinsAt).toISOString(),
+    closes_at: new Date(closesAt).toISOString(),
+    rate_minute_min: 0,
+    rate_minute_max: rate,
+    inside_max: insideMax,
+    ...draw,
+  });
+  return event.id;
+}
+
+/** Joins the line by the page, with an address that is checked by the link of the mail. */
+export async function joinLine(page, house, slug) {
+  await page.goto(`${house.url}/events/${slug}`);
+  await page.getByTestId('join-button').click();
+  const first = page.getByTestId('waiting').or(page.getByTestId('address-link'));
+  await first.waitFor({ timeout: 3 * HUNG });
+  if (await page.getByTestId('address-link').isVisible()) {
+    const link = await page.getByTestId('address-link').getAttribute('href');
+    const mail = await page.context().newPage();
+    await mail.goto(link);
+    await mail.getByTestId('address-done').waitFor();
+    await mail.close();
+  }
+  await page.getByTestId('waiting').waitFor({ timeout: 3 * HUNG });
 }
 
 /** Opens an event's page, and waits until its map is live. */
