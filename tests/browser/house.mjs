@@ -124,17 +124,18 @@ export class House {
   }
 
   /** Imports a plan and puts an event on it, as an operator does on the command line. */
-  async putOn(plan, event) {
+  async putOn(plan, event, venueName) {
     const socket = encodeURIComponent(join(this.#data, 'socket'));
     const env = {
       ...process.env,
       FULLHOUSE__DATABASE__URL: `postgres://fullhouse@localhost:5432/fullhouse?host=${socket}`,
     };
-    const planFile = join(this.#data, `${event.venue}.json`);
+    const planFile = join(this.#data, `${event.slug}-plan.json`);
     const eventFile = join(this.#data, `${event.slug}.json`);
     await writeFile(planFile, JSON.stringify(plan));
     await writeFile(eventFile, JSON.stringify(event));
     const place = ['--venue', event.venue, '--city', 'Berlin', '--time-zone', 'Europe/Berlin'];
+    if (venueName) place.push('--venue-name', venueName);
     const run = promisify(execFile);
     await run(BINARY, ['import', planFile, ...place], { env });
     await run(BINARY, ['event', 'create', eventFile], { env });
@@ -255,7 +256,7 @@ export async function putOnWithLine(chrome, house, slug, options = {}) {
     {
       slug,
       name: 'The Long Wait',
-      venue: `hall-${slug}`,
+      venue: 'aurora-hall',
       plan: slug,
       starts: '2099-01-20T20:00',
       on_sale: new Intl.DateTimeFormat('sv-SE', berlin).format(onSale).replace(' ', 'T'),
@@ -264,6 +265,7 @@ export async function putOnWithLine(chrome, house, slug, options = {}) {
       fees: [],
       levels: [{ category: 'Floor', prices: [{ ticket_type: 'adult', amount_minor: 2000 }] }],
     },
+    'Aurora Hall',
   );
   const { event } = await house.api(`/api/events/${slug}?seats=none`);
   await asOperator(chrome, house, 'POST', `/api/staff/events/${event.id}/queue`, {

@@ -1,7 +1,7 @@
 // A line before an event: people join, places are drawn, and the line brings them in one after the other.
 
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { after, before, describe, test } from 'node:test';
 
 import {
   asOperator,
@@ -69,173 +69,176 @@ async function buys(page) {
   await page.getByTestId('ticket-code').first().waitFor();
 }
 
-test('three join, places are drawn, one after the other comes in and buys', async (t) => {
-  const people = await Promise.all([person(t), person(t), person(t)]);
-  await putOnWithLine(chrome, house, 'three-in-line', { joinS: 35 });
-  await Promise.all(people.map((page) => joinLine(page, house, 'three-in-line')));
-  for (const page of people) assert.equal(await stage(page), 'waiting');
-  await Promise.all(people.map((page) => placed(page)));
-  await Promise.race(people.map((page) => inside(page)));
-  const order = [];
-  let waiting = people;
-  for (let turn = 0; turn < 3; turn++) {
-    await Promise.race(waiting.map((page) => inside(page)));
-    const within = [];
-    for (const page of waiting) if (await page.getByTestId('turn').isVisible()) within.push(page);
-    assert.equal(within.length, 1, 'one at a time, as the operator said');
-    const [first] = within;
-    waiting = waiting.filter((page) => page !== first);
-    order.push(first);
-    // A reload keeps the turn, and the place of those who wait.
-    await first.reload();
-    await inside(first);
-    const places = await Promise.all(waiting.map(place));
-    const before = await Promise.all(waiting.map(ahead));
-    await Promise.all(waiting.map((page) => page.reload()));
-    await Promise.all(waiting.map((page) => page.getByTestId('place').waitFor()));
-    assert.deepEqual(await Promise.all(waiting.map(place)), places);
-    const after = await Promise.all(waiting.map(ahead));
-    assert.ok(
-      after.every((number, i) => number <= before[i]),
-      `${before} became ${after}`,
-    );
-    await buys(first);
-    if (waiting.length === 2) {
-      // The pass is over with the order: the next one is called, and the other's number falls.
-      const [low, high] = places[0] < places[1] ? waiting : [...waiting].reverse();
-      await inside(low);
-      await aheadFalls(high, 0);
-    }
-  }
-  assert.equal(new Set(order).size, 3);
-});
-
-test('a place is kept without a socket, after a pause, on another device', async (t) => {
-  const bare = await person(t);
-  await bare.addInitScript(() => {
-    window.WebSocket = class {
-      constructor() {
-        setTimeout(() => this.onclose?.({ code: 1006, reason: '' }), 10);
+// What takes time here is waiting for lines to close: several wait at once.
+describe('a line before an event', { concurrency: 3 }, () => {
+  test('three join, places are drawn, one after the other comes in and buys', async (t) => {
+    const people = await Promise.all([person(t), person(t), person(t)]);
+    await putOnWithLine(chrome, house, 'three-in-line', { joinS: 35 });
+    await Promise.all(people.map((page) => joinLine(page, house, 'three-in-line')));
+    for (const page of people) assert.equal(await stage(page), 'waiting');
+    await Promise.all(people.map((page) => placed(page)));
+    await Promise.race(people.map((page) => inside(page)));
+    const order = [];
+    let waiting = people;
+    for (let turn = 0; turn < 3; turn++) {
+      await Promise.race(waiting.map((page) => inside(page)));
+      const within = [];
+      for (const page of waiting) if (await page.getByTestId('turn').isVisible()) within.push(page);
+      assert.equal(within.length, 1, 'one at a time, as the operator said');
+      const [first] = within;
+      waiting = waiting.filter((page) => page !== first);
+      order.push(first);
+      // A reload keeps the turn, and the place of those who wait.
+      await first.reload();
+      await inside(first);
+      const places = await Promise.all(waiting.map(place));
+      const before = await Promise.all(waiting.map(ahead));
+      await Promise.all(waiting.map((page) => page.reload()));
+      await Promise.all(waiting.map((page) => page.getByTestId('place').waitFor()));
+      assert.deepEqual(await Promise.all(waiting.map(place)), places);
+      const after = await Promise.all(waiting.map(ahead));
+      assert.ok(
+        after.every((number, i) => number <= before[i]),
+        `${before} became ${after}`,
+      );
+      await buys(first);
+      if (waiting.length === 2) {
+        // The pass is over with the order: the next one is called, and the other's number falls.
+        const [low, high] = places[0] < places[1] ? waiting : [...waiting].reverse();
+        await inside(low);
+        await aheadFalls(high, 0);
       }
-      close() {}
-    };
+    }
+    assert.equal(new Set(order).size, 3);
   });
-  const other = await person(t);
-  const id = await putOnWithLine(chrome, house, 'without-socket', { joinS: 30 });
-  await joinLine(bare, house, 'without-socket');
-  await joinLine(other, house, 'without-socket');
-  await Promise.all([placed(bare), placed(other)]);
-  await Promise.race([inside(bare), inside(other)]);
-  const bareIsIn = await bare.getByTestId('turn').isVisible();
-  const [inThere, waits] = bareIsIn ? [bare, other] : [other, bare];
-  assert.equal(await ahead(waits), 0);
 
-  // The operator pauses, and says why; everybody who waits reads it.
-  const staff = `/api/staff/events/${id}/queue`;
-  await asOperator(chrome, house, 'PATCH', staff, {
-    reason: 'the printer is on fire',
-    paused: true,
-    message: { en: 'A short break.', ja: '少々お待ちください。', default: 'A short break.' },
+  test('a place is kept without a socket, after a pause, on another device', async (t) => {
+    const bare = await person(t);
+    await bare.addInitScript(() => {
+      window.WebSocket = class {
+        constructor() {
+          setTimeout(() => this.onclose?.({ code: 1006, reason: '' }), 10);
+        }
+        close() {}
+      };
+    });
+    const other = await person(t);
+    const id = await putOnWithLine(chrome, house, 'without-socket', { joinS: 30 });
+    await joinLine(bare, house, 'without-socket');
+    await joinLine(other, house, 'without-socket');
+    await Promise.all([placed(bare), placed(other)]);
+    await Promise.race([inside(bare), inside(other)]);
+    const bareIsIn = await bare.getByTestId('turn').isVisible();
+    const [inThere, waits] = bareIsIn ? [bare, other] : [other, bare];
+    assert.equal(await ahead(waits), 0);
+
+    // The operator pauses, and says why; everybody who waits reads it.
+    const staff = `/api/staff/events/${id}/queue`;
+    await asOperator(chrome, house, 'PATCH', staff, {
+      reason: 'the printer is on fire',
+      paused: true,
+      message: { en: 'A short break.', ja: '少々お待ちください。', default: 'A short break.' },
+    });
+    await waits.getByTestId('operator-word').getByText('A short break.').waitFor();
+    await waits.locator('[data-testid=wait][data-is=paused]').waitFor();
+
+    // The same account on another device: the same place.
+    const kept = await place(waits);
+    const phone = await (await chrome.newContext({ locale: 'ja-JP' })).newPage();
+    t.after(() => phone.context().close());
+    await phone.goto(`${house.url}/signin`);
+    await phone.getByTestId('email').fill(waits.email);
+    await phone.getByTestId('password').fill('a long enough password');
+    await phone.getByTestId('submit-signin').click();
+    await phone.getByTestId('signout').waitFor();
+    await phone.goto(`${house.url}/events/without-socket`);
+    await phone.getByTestId('place').waitFor();
+    assert.equal(await place(phone), kept);
+    await phone.getByText('少々お待ちください。').waitFor();
+
+    // It goes on; who was inside leaves by buying; one of the two devices takes the turn, the other is told.
+    await asOperator(chrome, house, 'PATCH', staff, {
+      reason: 'it is out',
+      paused: false,
+      message: null,
+    });
+    await buys(inThere);
+    await Promise.race([inside(waits), inside(phone)]);
+    const [here, there] = (await phone.getByTestId('turn').isVisible())
+      ? [phone, waits]
+      : [waits, phone];
+    await stages(there, 'moved');
+    await there.getByTestId('take-over').click();
+    await inside(there);
+    await here.getByTestId('best-button').click();
+    await here.getByTestId('take-over').waitFor();
   });
-  await waits.getByTestId('operator-word').getByText('A short break.').waitFor();
-  await waits.locator('[data-testid=wait][data-is=paused]').waitFor();
 
-  // The same account on another device: the same place.
-  const kept = await place(waits);
-  const phone = await (await chrome.newContext({ locale: 'ja-JP' })).newPage();
-  t.after(() => phone.context().close());
-  await phone.goto(`${house.url}/signin`);
-  await phone.getByTestId('email').fill(waits.email);
-  await phone.getByTestId('password').fill('a long enough password');
-  await phone.getByTestId('submit-signin').click();
-  await phone.getByTestId('signout').waitFor();
-  await phone.goto(`${house.url}/events/without-socket`);
-  await phone.getByTestId('place').waitFor();
-  assert.equal(await place(phone), kept);
-  await phone.getByText('少々お待ちください。').waitFor();
-
-  // It goes on; who was inside leaves by buying; one of the two devices takes the turn, the other is told.
-  await asOperator(chrome, house, 'PATCH', staff, {
-    reason: 'it is out',
-    paused: false,
-    message: null,
+  test('whoever looks elsewhere is called by the title, and comes in when they look', async (t) => {
+    const page = await person(t);
+    await putOnWithLine(chrome, house, 'looks-elsewhere', { joinS: 20 });
+    await joinLine(page, house, 'looks-elsewhere');
+    // Another window lies before it, as the page sees it.
+    const look = (hidden) =>
+      page.evaluate((hidden) => {
+        const state = hidden ? 'hidden' : 'visible';
+        Object.defineProperty(document, 'visibilityState', { value: state, configurable: true });
+        document.dispatchEvent(new Event('visibilitychange'));
+      }, hidden);
+    await look(true);
+    await page.waitForFunction(() => document.title.startsWith('●'), null, { timeout: DRAWN });
+    assert.equal(await stage(page), 'called');
+    await page.getByTestId('grace').waitFor();
+    assert.equal(await page.getByTestId('turn').count(), 0);
+    const began = Date.now();
+    await look(false);
+    await inside(page);
+    assert.ok(Date.now() - began < HUNG);
   });
-  await buys(inThere);
-  await Promise.race([inside(waits), inside(phone)]);
-  const [here, there] = (await phone.getByTestId('turn').isVisible())
-    ? [phone, waits]
-    : [waits, phone];
-  await stages(there, 'moved');
-  await there.getByTestId('take-over').click();
-  await inside(there);
-  await here.getByTestId('best-button').click();
-  await here.getByTestId('take-over').waitFor();
+
+  test('the draw is recomputed by the page, and says what kind of draw it is', async (t) => {
+    const page = await person(t);
+    const id = await putOnWithLine(chrome, house, 'checked-draw', { joinS: 20 });
+    const commitment = (await house.api(`/api/events/${id}/queue`)).draw.commitment;
+    await joinLine(page, house, 'checked-draw');
+    await page.getByTestId('draw-note').locator('summary').click();
+    assert.equal(await page.getByTestId('commitment').textContent(), commitment);
+    await inside(page);
+    await page.goto(`${house.url}/events/checked-draw/draw`);
+    await page.locator('[data-testid=verdict][data-verdict=committed]').waitFor();
+    for (const step of ['commitment', 'root', 'proof', 'place'])
+      await page.locator(`[data-testid=step-${step}][data-is=right]`).waitFor();
+    assert.equal(await page.getByTestId('computed-place').getAttribute('data-place'), '1');
+    // What was altered on its way is found out.
+    await page.route('**/queue/draws/1/leaves', async (route) => {
+      const answer = await route.fetch();
+      const leaves = await answer.body();
+      leaves[3] ^= 1;
+      await route.fulfill({ response: answer, body: leaves });
+    });
+    await page.getByTestId('draw-check').click();
+    await page.locator('[data-testid=verdict][data-verdict=wrong]').waitFor();
+    await page.locator('[data-testid=step-root][data-is=wrong]').waitFor();
+  });
+
+  for (const [locale, title] of [
+    ['en-GB', 'The line opens in'],
+    ['ja-JP', '受付開始まで'],
+    ['ko-KR', '줄 서기 시작까지'],
+  ]) {
+    test(`before it opens, the page counts down and says the rules: ${locale}`, async (t) => {
+      const context = await chrome.newContext({ locale });
+      t.after(() => context.close());
+      const page = await context.newPage();
+      const slug = `soon-${locale.slice(0, 2)}`;
+      await putOnWithLine(chrome, house, slug, { opensInS: 3600, joinS: 600 });
+      await page.goto(`${house.url}/events/${slug}`);
+      await page.getByText(title).first().waitFor();
+      const seconds = Number(await page.getByTestId('join-countdown').getAttribute('data-seconds'));
+      assert.ok(seconds > 3500 && seconds <= 3600, `${seconds} s`);
+      assert.equal(await page.getByTestId('join-button').count(), 0);
+      const words = await page.locator('main').innerText();
+      assert.doesNotMatch(words, /\b(line|draw|sale)\.[a-z_]+/, 'a text is missing');
+    });
+  }
 });
-
-test('whoever looks elsewhere is called by the title, and comes in when they look', async (t) => {
-  const page = await person(t);
-  await putOnWithLine(chrome, house, 'looks-elsewhere', { joinS: 20 });
-  await joinLine(page, house, 'looks-elsewhere');
-  // Another window lies before it, as the page sees it.
-  const look = (hidden) =>
-    page.evaluate((hidden) => {
-      const state = hidden ? 'hidden' : 'visible';
-      Object.defineProperty(document, 'visibilityState', { value: state, configurable: true });
-      document.dispatchEvent(new Event('visibilitychange'));
-    }, hidden);
-  await look(true);
-  await page.waitForFunction(() => document.title.startsWith('●'), null, { timeout: DRAWN });
-  assert.equal(await stage(page), 'called');
-  await page.getByTestId('grace').waitFor();
-  assert.equal(await page.getByTestId('turn').count(), 0);
-  const began = Date.now();
-  await look(false);
-  await inside(page);
-  assert.ok(Date.now() - began < HUNG);
-});
-
-test('the draw is recomputed by the page, and says what kind of draw it is', async (t) => {
-  const page = await person(t);
-  const id = await putOnWithLine(chrome, house, 'checked-draw', { joinS: 20 });
-  const commitment = (await house.api(`/api/events/${id}/queue`)).draw.commitment;
-  await joinLine(page, house, 'checked-draw');
-  await page.getByTestId('draw-note').locator('summary').click();
-  assert.equal(await page.getByTestId('commitment').textContent(), commitment);
-  await inside(page);
-  await page.goto(`${house.url}/events/checked-draw/draw`);
-  await page.locator('[data-testid=verdict][data-verdict=committed]').waitFor();
-  for (const step of ['commitment', 'root', 'proof', 'place'])
-    await page.locator(`[data-testid=step-${step}][data-is=right]`).waitFor();
-  assert.equal(await page.getByTestId('computed-place').getAttribute('data-place'), '1');
-  // What was altered on its way is found out.
-  await page.route('**/queue/draws/1/leaves', async (route) => {
-    const answer = await route.fetch();
-    const leaves = await answer.body();
-    leaves[3] ^= 1;
-    await route.fulfill({ response: answer, body: leaves });
-  });
-  await page.getByTestId('draw-check').click();
-  await page.locator('[data-testid=verdict][data-verdict=wrong]').waitFor();
-  await page.locator('[data-testid=step-root][data-is=wrong]').waitFor();
-});
-
-for (const [locale, title] of [
-  ['en-GB', 'The line opens in'],
-  ['ja-JP', '受付開始まで'],
-  ['ko-KR', '줄 서기 시작까지'],
-]) {
-  test(`before it opens, the page counts down and says the rules: ${locale}`, async (t) => {
-    const context = await chrome.newContext({ locale });
-    t.after(() => context.close());
-    const page = await context.newPage();
-    const slug = `soon-${locale.slice(0, 2)}`;
-    await putOnWithLine(chrome, house, slug, { opensInS: 3600, joinS: 600 });
-    await page.goto(`${house.url}/events/${slug}`);
-    await page.getByText(title).first().waitFor();
-    const seconds = Number(await page.getByTestId('join-countdown').getAttribute('data-seconds'));
-    assert.ok(seconds > 3500 && seconds <= 3600, `${seconds} s`);
-    assert.equal(await page.getByTestId('join-button').count(), 0);
-    const words = await page.locator('main').innerText();
-    assert.doesNotMatch(words, /\b(line|draw|sale)\.[a-z_]+/, 'a text is missing');
-  });
-}

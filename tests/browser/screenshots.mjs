@@ -50,7 +50,7 @@ try {
 
 async function everythingElse() {
   const { events } = await house.api('/api/events');
-  const onSale = events.filter((one) => one.sale === 'on_sale');
+  const onSale = events.filter((one) => one.sale === 'on_sale' && !one.has_line);
   onSale.sort((a, b) => b.seats_total - a.seats_total);
   const [largest] = onSale;
   const small = onSale.at(-1);
