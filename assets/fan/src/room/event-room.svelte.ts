@@ -413,7 +413,7 @@ export class EventRoom {
   private holds(hold: Hold | null, limit?: Limit): void {
     this.hold = hold;
     this.clock.follow(hold);
-    if (hold || session.account) keepHeld(this.id, hold);
+    if (hold || session.account) keepHeld(this.id, hold, this.page.event);
     if (!limit && this.limit) {
       const held = hold?.seats.length ?? 0;
       this.limit = { ...this.limit, held, left: this.limit.seat_limit - this.limit.bought - held };

@@ -36,16 +36,44 @@ export function otherTabs(event: number, changed: () => void): { tell(): void; c
 }
 
 const HELD = 'fullhouse.held';
-type Held = Record<string, { until: string; seats: number }>;
+type Held = Record<string, { until: string; seats: number; slug?: string; name?: string }>;
 
-/** So that whoever signs out, on whichever page, is told what becomes of the seats. The time is the one
- *  that the page counts down to: the seats go back a moment later. */
-export function keepHeld(event: number, hold: { pay_until: string; seats: number[] } | null): void {
+/** So that other pages count down too, and whoever signs out is told what becomes of the seats. The
+ *  time is the one that the event's page counts down to: the seats go back a moment later. */
+export function keepHeld(
+  event: number,
+  hold: { pay_until: string; seats: number[] } | null,
+  named: { slug?: string; name?: string } = {},
+): void {
   const held = readHeld();
-  if (hold) held[event] = { until: hold.pay_until, seats: hold.seats.length };
-  else if (held[event]) delete held[event];
+  if (hold) {
+    const { slug, name } = { ...held[event], ...named };
+    held[event] = { until: hold.pay_until, seats: hold.seats.length, slug, name };
+  } else if (held[event]) delete held[event];
   else return;
   writeHeld(held);
+}
+
+export interface HeldSeats {
+  event: number;
+  seats: number;
+  until: string;
+  slug: string;
+  name: string;
+}
+
+/** What this browser believes to be held at this time, what ends first before the rest. */
+export function heldAt(now: number): HeldSeats[] {
+  return Object.entries(readHeld())
+    .map(([event, { until, seats, slug, name }]) => ({
+      event: Number(event),
+      seats,
+      until,
+      slug: slug ?? event,
+      name: name ?? '',
+    }))
+    .filter((one) => one.seats > 0 && Date.parse(one.until) > now)
+    .sort((a, b) => Date.parse(a.until) - Date.parse(b.until));
 }
 
 /** How many seats are held at this time, and until when all of them are; forgets them. */
