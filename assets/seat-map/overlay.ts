@@ -169,3 +169,29 @@ export function drawFocus(
     c.stroke();
   }
 }
+
+/** Seats that somebody should look at: a dashed ring, which no other sign of the map has. */
+export function drawMarked(
+  c: CanvasRenderingContext2D,
+  scene: Scene,
+  looks: Looks,
+  camera: Camera,
+  seats: readonly number[],
+): void {
+  const r = Math.max(9, scene.plan.radius * camera.scale * 1.45);
+  for (const seat of seats) {
+    const [x, y] = screenOf(camera, scene.plan.x[seat], scene.plan.y[seat]);
+    for (const [color, width, dash] of [
+      [looks.palette.ground, 6, []],
+      [looks.palette.ink, 2.5, [r * 0.5, r * 0.35]],
+    ] as [string, number, number[]][]) {
+      c.beginPath();
+      c.arc(x, y, r, 0, Math.PI * 2);
+      c.setLineDash(dash);
+      c.strokeStyle = color;
+      c.lineWidth = width;
+      c.stroke();
+    }
+  }
+  c.setLineDash([]);
+}

@@ -12,7 +12,7 @@ import { Gestures, type Wishes } from './gestures.ts';
 import { Grid } from './grid.ts';
 import { SEATS_FROM, type Scene } from './layer.ts';
 import { Looks } from './looks.ts';
-import { drawFocus, drawOwn, drawSectionNames, type OverlayTexts } from './overlay.ts';
+import { drawFocus, drawMarked, drawOwn, drawSectionNames, type OverlayTexts } from './overlay.ts';
 import type { Palette } from './palette.ts';
 import { Pictures, REST_MS } from './pictures.ts';
 import { DIAMETER_SHOWN, Pilot } from './pilot.ts';
@@ -56,6 +56,7 @@ export class SeatMap {
   private restTimer: ReturnType<typeof setTimeout> | undefined;
   private lateTimer: ReturnType<typeof setTimeout> | undefined;
   private placed = false;
+  private marked: readonly number[] = [];
   private focused = -1;
   private hovered = -1;
   private wasFar: boolean | null = null;
@@ -131,6 +132,13 @@ export class SeatMap {
 
   setOwn(picked: Iterable<number>, mine: Iterable<number>, bought: Iterable<number>): void {
     for (const seat of this.board.setOwn(picked, mine, bought)) this.pictures.change(seat);
+    this.wake();
+  }
+
+  /** Seats that somebody should look at, until others are named. */
+  setMarked(seats: readonly number[]): void {
+    if (seats.length === 0 && this.marked.length === 0) return;
+    this.marked = seats;
     this.wake();
   }
 
@@ -374,6 +382,7 @@ export class SeatMap {
       drawSectionNames(c, scene, looks, words, camera, size, dpr, nameOrder, options.texts);
     }
     drawOwn(c, this.scene, this.looks, camera);
+    if (this.marked.length > 0) drawMarked(c, this.scene, this.looks, camera, this.marked);
     if (this.focused >= 0 && this.canvas.matches(':focus-visible')) {
       drawFocus(c, this.scene, this.looks, camera, this.focused);
     }

@@ -30,6 +30,8 @@ export type Notice =
   | { kind: 'lost'; lost: number[]; wanted: number[]; offers: number[][] }
   | { kind: 'partly'; missing: number[] }
   | { kind: 'give_back'; seat: number }
+  /** These would be left alone; the map marks them. */
+  | { kind: 'single'; seats: number[] }
   | { kind: 'bought'; order: string };
 
 const TICK_MS = 250;
@@ -233,6 +235,8 @@ export class EventRoom {
 
   pick(seats: number[]): void {
     this.picked = seats;
+    // Other seats are meant now, so that others are left alone.
+    if (this.notice?.kind === 'single') this.notice = null;
     this.sale.hurry();
     if (seats.length > 0) remember(this.id, seats);
     else forget(this.id);
@@ -434,7 +438,9 @@ export class EventRoom {
         this.waiting = again ?? (async () => this.readHold());
         return;
       }
-      this.say(explain(error));
+      const singles = error instanceof ProblemError ? error.problem.singles : undefined;
+      if (isCode(error, 'leaves_single_seat') && singles?.length) this.single(singles);
+      else this.say(explain(error));
       const { code } = error instanceof ProblemError ? error : { code: '' };
       if (code.startsWith('sale_') || code === 'event_cancelled') void this.readSale();
       // Whatever was refused, what we hold may be other than we thought.
@@ -447,6 +453,12 @@ export class EventRoom {
   private ask(question: Notice & { kind: 'give_back' }): void {
     this.notice = question;
     announce(t('notice.give_back', { seat: this.seats.name(question.seat) }));
+  }
+
+  private single(seats: number[]): void {
+    this.notice = { kind: 'single', seats };
+    announce(t('notice.single', { seats: this.seats.nameAll(seats).join('; ') }), true);
+    this.map?.showSeats([...seats, ...this.picked]);
   }
 
   private say(message: string): void {
