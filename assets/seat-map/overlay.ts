@@ -2,8 +2,9 @@
 // names of sections with what is free in them, the viewer's own seats, the focused seat.
 
 import { cheapestFree } from './backdrop.ts';
-import type { Camera, Size } from './camera.ts';
+import type { Camera, Insets, Size } from './camera.ts';
 import { screenOf } from './camera.ts';
+import { nameSpots } from './edges.ts';
 import type { Scene } from './layer.ts';
 import type { Looks } from './looks.ts';
 import type { Words } from './words.ts';
@@ -96,6 +97,34 @@ export function drawSectionNames(
     if (placed.two) {
       words.draw(c, text, x, y + font * 0.6, small, FREE_WEIGHT, color, dpr);
     }
+  }
+}
+
+const EDGE_NAME = 14;
+const EDGE_NAMES_MAX = 12;
+
+/** Near the seats: the names of the sections that are seen, at the upper edge of what is seen of each. */
+export function drawEdgeNames(
+  c: CanvasRenderingContext2D,
+  scene: Scene,
+  looks: Looks,
+  words: Words,
+  camera: Camera,
+  size: Size,
+  dpr: number,
+  insets: Insets,
+): void {
+  const top = insets.top + EDGE_NAME / 2;
+  const taken: Rect[] = [];
+  for (const spot of nameSpots(scene.plan.sections, camera, size, top)) {
+    if (taken.length >= EDGE_NAMES_MAX) break;
+    const { name } = scene.plan.sections[spot.section];
+    const half = words.width(name, EDGE_NAME, NAME_WEIGHT) / 2 + 4;
+    const x = Math.max(half, Math.min(size.width - half, spot.x));
+    const placed = place(taken, x, spot.y, half * 2 - 8, EDGE_NAME, false);
+    if (!placed) continue;
+    taken.push(placed.rect);
+    words.draw(c, name, x, spot.y, EDGE_NAME, NAME_WEIGHT, looks.palette.ink, dpr);
   }
 }
 

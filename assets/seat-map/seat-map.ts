@@ -7,12 +7,19 @@
 
 import { SeatFlag } from '../protocol/index.ts';
 import { Board, Look } from './board.ts';
-import type { Insets } from './camera.ts';
+import { NO_INSETS, type Insets } from './camera.ts';
 import { Gestures, type Wishes } from './gestures.ts';
 import { Grid } from './grid.ts';
 import { SEATS_FROM, type Scene } from './layer.ts';
 import { Looks } from './looks.ts';
-import { drawFocus, drawMarked, drawOwn, drawSectionNames, type OverlayTexts } from './overlay.ts';
+import {
+  drawEdgeNames,
+  drawFocus,
+  drawMarked,
+  drawOwn,
+  drawSectionNames,
+  type OverlayTexts,
+} from './overlay.ts';
 import type { Palette } from './palette.ts';
 import { Pictures, REST_MS } from './pictures.ts';
 import { DIAMETER_SHOWN, Pilot } from './pilot.ts';
@@ -56,6 +63,7 @@ export class SeatMap {
   private restTimer: ReturnType<typeof setTimeout> | undefined;
   private lateTimer: ReturnType<typeof setTimeout> | undefined;
   private placed = false;
+  private insets: Insets = NO_INSETS;
   private marked: readonly number[] = [];
   private focused = -1;
   private hovered = -1;
@@ -158,6 +166,7 @@ export class SeatMap {
   }
 
   setInsets(insets: Insets): void {
+    this.insets = insets;
     this.pilot.setInsets(insets);
     this.wake();
   }
@@ -380,7 +389,7 @@ export class SeatMap {
     if (far) {
       const { scene, looks, words, nameOrder, options } = this;
       drawSectionNames(c, scene, looks, words, camera, size, dpr, nameOrder, options.texts);
-    }
+    } else drawEdgeNames(c, this.scene, this.looks, this.words, camera, size, dpr, this.insets);
     drawOwn(c, this.scene, this.looks, camera);
     if (this.marked.length > 0) drawMarked(c, this.scene, this.looks, camera, this.marked);
     if (this.focused >= 0 && this.canvas.matches(':focus-visible')) {
