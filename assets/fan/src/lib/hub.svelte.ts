@@ -24,6 +24,8 @@ export const time = {
 
 let account = $state.raw<Account | null>(null);
 let known = $state(false);
+/** What the hub knows of this account's language, if we told it. */
+let told: string | null = null;
 
 export const session = {
   get account(): Account | null {
@@ -51,16 +53,24 @@ export const session = {
   },
   async signIn(email: string, password: string): Promise<void> {
     account = (await hub.signIn(email, password)).account;
+    told = null;
     known = true;
   },
   async signUp(email: string, name: string, password: string): Promise<void> {
     account = (await hub.signUp(email, name, password, text.language)).account;
+    told = text.language;
     known = true;
   },
-  /** What is chosen by hand holds for tickets and mail too. */
+  /** Tickets and mail speak the language of the page, chosen by hand or by the browser: told when it is
+   *  chosen, and before an order is made, since an account may be older than this browser. */
   async speak(language: string): Promise<void> {
-    // The page speaks it already; mail that can't be told stays as it was.
-    if (account) await hub.setLanguage(language).catch(() => undefined);
+    if (!account || told === language) return;
+    try {
+      await hub.setLanguage(language);
+      told = language;
+    } catch {
+      // The page speaks it already; mail that can't be told stays as it was.
+    }
   },
   async signOut(): Promise<void> {
     await hub.signOut();

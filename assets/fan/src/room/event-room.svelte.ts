@@ -19,7 +19,7 @@ import { Board, Look, readPlan, type SeatMap } from '../../../seat-map/index.ts'
 import { announce, hush } from '../lib/announce.svelte.ts';
 import { hub, session, time } from '../lib/hub.svelte.ts';
 import { explain, isCode } from '../lib/problems.ts';
-import { t } from '../lib/text.svelte.ts';
+import { t, text } from '../lib/text.svelte.ts';
 import { HoldClock } from './hold-clock.ts';
 import { forget, keepHeld, otherTabs, recall, remember } from './memory.ts';
 import { SaleWatch } from './sale-watch.ts';
@@ -316,6 +316,7 @@ export class EventRoom {
     let order: string | null = null;
     if (!hold) return null;
     await this.doing(async () => {
+      await session.speak(text.language);
       const tickets = hold.seats.map((seat) => ({ seat_no: seat, ticket_type: this.typeOf(seat) }));
       order = (await hub.checkout(hold.id, tickets)).order.id;
     });
