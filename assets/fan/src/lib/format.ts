@@ -15,6 +15,11 @@ export function percent(share: number): string {
   return new Intl.NumberFormat(text.locale, { style: 'percent' }).format(rounded);
 }
 
+/** A share that is agreed on: 100 % is 100, 0 % is 0, and nothing is rounded to look better. */
+export function exactPercent(value: number): string {
+  return new Intl.NumberFormat(text.locale, { style: 'percent' }).format(value / 100);
+}
+
 export function list(items: string[]): string {
   return new Intl.ListFormat(text.locale, { type: 'conjunction' }).format(items);
 }

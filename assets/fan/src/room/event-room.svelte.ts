@@ -14,6 +14,7 @@ import {
   type HoldRequest,
   type Limit,
   type PriceLevel,
+  type RefundTerms,
 } from '../../../protocol/index.ts';
 import { Board, Look, readPlan, type SeatMap } from '../../../seat-map/index.ts';
 import { announce, hush } from '../lib/announce.svelte.ts';
@@ -173,6 +174,11 @@ export class EventRoom {
       (sum, fee) => sum + fee.amount_minor * (fee.basis === 'seat' ? seats : 1),
       0,
     );
+  }
+
+  /** What a buyer may give back; nothing where the house says nothing of it. */
+  get refundTerms(): RefundTerms | null {
+    return this.page.refund_terms ?? this.page.event.refund_terms ?? null;
   }
 
   /** What the held seats come to, fees included; the hub prices them again. */
