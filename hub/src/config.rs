@@ -83,7 +83,18 @@ section!(WaitingRoom {
     address_challenges_max: u32,
     address_link_shown: bool,
 });
-section!(Admission { tick_ms: u64, count_seats_s: i64, heartbeat_s: i64 });
+section!(Admission {
+    tick_ms: u64,
+    count_seats_s: i64,
+    heartbeat_s: i64,
+    hold_max_ms: u32,
+    lock_wait_max_ms: u32,
+    write_max_ms: u32,
+    pool_percent_max: u32,
+    errors_percent_max: u32,
+    payments_late_max_s: u32,
+    payments_in_doubt_max: u32,
+});
 section!(Sweeper { tick_ms: u64, batch_holds_max: i64 });
 section!(Relay { tick_ms: u64, rows_max: i64, frames_max: usize, keyframe_interval_s: u64, compare_interval_s: u64 });
 section!(Push {

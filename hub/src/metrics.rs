@@ -1,5 +1,7 @@
 //! Numbers for the people who run it, in Prometheus' text. A registry a hub: two in one process do not mix.
 
+mod recent; // since somebody asked last
+
 use std::{sync::Arc, time::Duration};
 
 use prometheus_client::{
@@ -8,6 +10,11 @@ use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::Registry,
 };
+
+pub use self::recent::Recent;
+
+/// The addresses where seats are taken.
+const HOLDS: [&str; 2] = ["/api/events/{id}/hold", "/api/box-office/holds"];
 
 /// Seconds. The aim is 100 ms at the 99th percentile, so the buckets are close there.
 const SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0];
@@ -53,6 +60,7 @@ pub struct Metrics {
     /// People who were forgotten by themselves, and those of the last round who could not be yet.
     pub people_forgotten: Counter,
     pub people_kept: Gauge,
+    recent: Arc<recent::Counting>,
 }
 
 fn seconds() -> Histogram {
@@ -102,6 +110,7 @@ impl Metrics {
             mail_oldest_seconds,
             people_forgotten,
             people_kept,
+            recent: Arc::default(),
         }
     }
 
@@ -109,6 +118,12 @@ impl Metrics {
     pub fn answered(&self, method: &'static str, route: &str, status: u16, took: Duration) {
         self.requests.get_or_create(&Request { method, route: route.to_owned(), status }).inc();
         self.request_seconds.get_or_create(&Route { route: route.to_owned() }).observe(took.as_secs_f64());
+        self.recent.answered(method == "POST" && HOLDS.contains(&route), status, took);
+    }
+
+    /// What was answered since this was asked the last time.
+    pub fn take_recent(&self) -> Recent {
+        self.recent.take()
     }
 
     /// Counts a mail that was tried: `sent`, `dropped`, `later` or `dead`.

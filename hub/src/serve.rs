@@ -6,6 +6,7 @@
 
 mod claim; // one hub a database, unless NATS joins them
 mod core; // tasks that it can't be without
+mod load; // what it measures of itself
 mod numbers; // what the parts say of themselves
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -185,6 +186,7 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
     tasks.spawn("rooms", hub.rooms.clone().closed());
     if roles.api {
         tasks.spawn("memory of sessions", forget(hub.auth.clone(), stop.clone()));
+        tasks.spawn("load", load::report(hub.clone(), stop.clone()));
     }
     if roles.relay {
         tasks.spawn("relay", outbox::relay::run(hub.config.clone(), hub.pool.clone(), feed, stop.clone()));

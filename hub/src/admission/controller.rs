@@ -77,8 +77,8 @@ pub struct State {
     over_since_ms: Option<i64>,
     fell_at_ms: Option<i64>,
     rose_at_ms: Option<i64>,
-    /// From the first fall until all is well again.
-    falling: bool,
+    /// Whether the rate has risen since it fell: if not, it is not this rate that is too much.
+    rose: bool,
     /// The rate that was too much the last time.
     knee: Option<Knee>,
     /// Why nobody is let in, and at which rate they were before.
@@ -115,11 +115,11 @@ pub struct Decision {
     pub changed: bool,
 }
 
-/// Too much has to last so long, so that a single bad second changes nothing. What is far too much falls at once.
+/// Too much has to last so long: two rows of a hub, so that a single bad second changes nothing.
 const OVER_MS: i64 = 2_000;
 /// After a fall its effect is waited for: people who are in stay in.
 const FALL_AGAIN_MS: i64 = 15_000;
-const FALL_FAR_AGAIN_MS: i64 = 5_000;
+const FALL_FAR_AGAIN_MS: i64 = 10_000;
 /// All has to be well so long before it rises, and so long lies between two rises.
 const CALM_MS: i64 = 10_000;
 const RISE_AGAIN_MS: i64 = 10_000;
@@ -128,8 +128,8 @@ const RISE_AFTER_FALL_MS: i64 = 30_000;
 /// From the least to the most in so many steps.
 const STEPS: u32 = 40;
 /// A rate that was too much is left alone for so long at first, and at most.
-const KNEE_WAIT_S: i64 = 120;
-const KNEE_WAIT_MAX_S: i64 = 1_920;
+const KNEE_WAIT_S: i64 = 240;
+const KNEE_WAIT_MAX_S: i64 = 3_840;
 /// It stays below a rate that was too much by so much.
 const BELOW_PERCENT: u32 = 85;
 /// It goes further by so much of that rate the first time; twice as much after each time that went well.
@@ -150,7 +150,7 @@ impl State {
             over_since_ms: None,
             fell_at_ms: None,
             rose_at_ms: None,
-            falling: false,
+            rose: true,
             knee: None,
             stopped: None,
             unmeasured: false,
@@ -186,9 +186,10 @@ fn decide(measured: &Measured, state: &mut State, bounds: &Bounds) -> Reason {
     }
     state.fixed = None;
     if let Some(stopped) = state.stopped.take() {
-        // Whatever it was that stopped it, nobody knows what the sale bears now: from a quarter, and up slowly.
-        state.rate_minute = (stopped.rate_before / 4).clamp(bounds.rate_min, bounds.rate_max);
-        state.rose_at_ms = Some(now);
+        // Nobody knows what the sale bears now: from a quarter, and up slowly; from the least, if it is still too much.
+        let most = if bounds.ceilings.nearest(measured).percent() < 100 { stopped.rate_before / 4 } else { 0 };
+        state.rate_minute = most.clamp(bounds.rate_min, bounds.rate_max);
+        (state.rose_at_ms, state.rose) = (Some(now), false);
         let rate = state.rate_minute;
         return if stopped.by_gate { Reason::GateOpened { rate } } else { Reason::Resumed { rate } };
     }
@@ -214,7 +215,6 @@ fn decide(measured: &Measured, state: &mut State, bounds: &Bounds) -> Reason {
         state.calm_since_ms = None;
         return Reason::Near(strain);
     }
-    state.falling = false;
     let calm_ms = now - *state.calm_since_ms.get_or_insert(now);
     rise(measured, state, bounds, calm_ms)
 }
@@ -224,20 +224,20 @@ fn fall(measured: &Measured, state: &mut State, bounds: &Bounds, strain: Strain,
     let far = strain.percent() >= FAR;
     let since_fall = state.fell_at_ms.map_or(i64::MAX, |fell| now - fell);
     let again_ms = if far { FALL_FAR_AGAIN_MS } else { FALL_AGAIN_MS };
-    if since_fall < again_ms || (!far && over_ms < OVER_MS) {
+    if since_fall < again_ms || over_ms < OVER_MS {
         return Reason::Settling(strain);
     }
     if state.rate_minute <= bounds.rate_min && (!far || state.inside_max <= bounds.inside_min) {
         return Reason::AtLeast(strain);
     }
-    if !state.falling {
+    if state.rose {
         // What was too much is remembered, and for longer if it was known.
         let too_much = state.rate_minute;
         let known = state.knee.filter(|knee| too_much >= share(knee.too_much, BELOW_PERCENT));
         let wait_s = known.map_or(KNEE_WAIT_S, |knee| (knee.wait_s * 2).min(KNEE_WAIT_MAX_S));
         let up_to = share(too_much, BELOW_PERCENT).max(bounds.rate_min);
         state.knee = Some(Knee { too_much, up_to, at_ms: now, wait_s, further_percent: FURTHER_PERCENT });
-        state.falling = true;
+        state.rose = false;
     }
     let keep_percent = match strain.percent() {
         VERY_FAR.. => 25,
@@ -270,6 +270,7 @@ fn rise(measured: &Measured, state: &mut State, bounds: &Bounds, calm_ms: i64) -
         Err(_) if more_inside => state.rate_minute,
         Err(reason) => return reason,
     };
+    state.rose |= rate > state.rate_minute;
     (state.rate_minute, state.inside_max) = (rate, inside);
     state.rose_at_ms = Some(now);
     Reason::Calm { for_s: seconds(calm_ms) }

@@ -7,6 +7,7 @@
 //! - Whatever an operator or the controller changes about a line is in its log, in the same transaction.
 
 pub mod controller; // the pace, from what was measured
+pub mod load; // what was measured, by all hubs
 pub mod calling; // once a second a line: who is next
 pub mod pass; // entering, renewing, leaving
 pub mod staff; // what operators turn, and the log

@@ -68,6 +68,8 @@ pub struct Counts {
     pub failed_batches: AtomicU64,
     /// Time in transactions, microseconds.
     pub busy_us: AtomicU64,
+    /// Of that, until the event's lock was theirs.
+    pub lock_us: AtomicU64,
 }
 
 /// A desk that is busy keeps its connection: its statements are planned once, not in every batch.
@@ -308,7 +310,9 @@ impl Inner {
         let event_id = board.hall.event_id;
         let proposals = propose_all(board, requests);
         let wanted = wanted(requests, &proposals);
+        let asked = Instant::now();
         let tx = connection.begin(event_id).await?;
+        self.counts.lock_us.fetch_add(asked.elapsed().as_micros() as u64, Ordering::Relaxed);
         let mut ledger = match ledger::read(tx, event_id, &wanted).await? {
             Some(ledger) if ledger.event.plan_revision_id == board.hall.plan_revision_id => ledger,
             other => {

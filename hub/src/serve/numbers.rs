@@ -46,6 +46,7 @@ impl Collector for Numbers {
         counter("desk_batches", "Transactions that decided them", &counts.batches)?;
         counter("desk_batches_failed", "Batches that had to run singly", &counts.failed_batches)?;
         counter("desk_busy_microseconds", "Time in those transactions", &counts.busy_us)?;
+        counter("desk_lock_microseconds", "Of that, until the event's lock was theirs", &counts.lock_us)?;
         counter("push_messages", "Messages that sockets of maps took", &push.messages)?;
         counter("push_bytes", "Their bytes", &push.bytes)?;
         counter("push_lags", "How often a socket of a map was full", &push.lags)?;
