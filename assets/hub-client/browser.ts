@@ -1,6 +1,6 @@
 // The feed's ports in a real browser.
 
-import type { FeedPorts } from './feed.ts';
+import type { FeedPorts } from './follow.ts';
 
 const FETCH_TIMEOUT_MS = 8_000;
 /** How often a page that is shown looks whether it has slept. */

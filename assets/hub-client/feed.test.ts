@@ -3,8 +3,9 @@
 // Whatever happens: when the world calms down, the client's seats equal the hub's.
 
 import { describe, expect, it } from 'vitest';
-import { encodeFrame, encodeFrames, type Delta } from '../protocol/index.ts';
-import { Feed, type FeedPorts, type FeedState, type SocketHandlers } from './feed.ts';
+import { encodeFrame, encodeFrames, type Delta, type Range } from '../protocol/index.ts';
+import { Feed } from './feed.ts';
+import type { FeedPorts, FeedState, SocketHandlers } from './follow.ts';
 
 const SEATS = 300;
 const RING = 60;
@@ -152,9 +153,17 @@ class MadeUpHub {
       const missed = this.ring.filter((one) => one.frame > from);
       const gapless = from === this.frame || missed[0]?.frame === from + 1;
       if (sameEpoch && from <= this.frame && gapless) {
-        // As a hub does: what was missed in one frame, or one by one.
-        const together = missed.length > 1 && this.random() < 0.5;
-        for (const one of together ? [span(missed)] : missed) this.send(viewer, encodeFrame(one));
+        // As a hub does: what was missed in one frame, of whichever form; or one by one.
+        const form = missed.length > 1 ? this.random() : 0;
+        const range = (): Range => ({
+          kind: 'range',
+          ...this.header(),
+          since: from,
+          first: 0,
+          statuses: this.statuses.slice(),
+        });
+        for (const one of form < 0.4 ? missed : [form < 0.7 ? span(missed) : range()])
+          this.send(viewer, encodeFrame(one));
       } else {
         this.send(viewer, encodeFrame({ kind: 'resync', ...this.header() }));
       }

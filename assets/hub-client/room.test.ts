@@ -66,6 +66,26 @@ describe('a span', () => {
     }
   });
 
+  it('may be a range of neighbours, of which only those that differ are told', () => {
+    const room = new Room();
+    room.adopt({ ...snapshot(4, 11), statuses: Uint8Array.of(0, 1, 2, 3) });
+    const range = {
+      ...head(4, 14),
+      kind: 'range',
+      since: 10,
+      first: 1,
+      statuses: Uint8Array.of(1, 0, 0),
+    } as const;
+    const taken = room.take(range);
+    expect(taken).toMatchObject({ is: 'applied', frame: { kind: 'span', frame: 14 } });
+    if (taken.is === 'applied') {
+      expect([...taken.frame.seats]).toEqual([2, 3]);
+      expect([...taken.frame.statuses]).toEqual([0, 0]);
+    }
+    expect([...room.statuses!]).toEqual([0, 1, 0, 0]);
+    expect(room.take(range)).toEqual({ is: 'stale' });
+  });
+
   it('bridges to a snapshot that reaches into it', () => {
     const room = new Room();
     room.adopt(snapshot(4, 5));

@@ -5,9 +5,14 @@
 //   is the next one, or spans what lies between.
 // - A room that is not in step keeps what it cannot apply yet, up to a bound, and asks for a snapshot.
 
-import type { Delta, Frame, Resync, Snapshot } from '../protocol/index.ts';
+import type { Delta, Frame, Range, Resync, Snapshot } from '../protocol/index.ts';
 
+/** Frames that are kept for a snapshot. A range may be a whole hall, so it counts for many. */
 const PENDING_MAX = 1200;
+const RANGE_COUNTS_FOR = 100;
+
+/** What leads from one frame to another. */
+type Leading = Delta | Range;
 
 export type Taken =
   | { is: 'applied'; frame: Delta }
@@ -25,7 +30,7 @@ export class Room {
   private inStep = false;
   /** A snapshot must be at least this far. */
   private target: { epoch: number; frame: number } | null = null;
-  private pending: Delta[] = [];
+  private pending: Leading[] = [];
 
   get synced(): boolean {
     return this.inStep;
@@ -39,10 +44,12 @@ export class Room {
     switch (frame.kind) {
       case 'delta':
       case 'span':
-        return this.takeDelta(frame);
+      case 'range':
+        return this.takeLeading(frame);
       case 'resync':
         return this.takeResync(frame);
       case 'snapshot':
+      case 'line':
         return { is: 'stale' };
     }
   }
@@ -82,7 +89,7 @@ export class Room {
     this.pending = [];
   }
 
-  private takeDelta(delta: Delta): Taken {
+  private takeLeading(delta: Leading): Taken {
     if (!this.inStep || !this.statuses) {
       this.keep(delta);
       return { is: 'out_of_step' };
@@ -96,10 +103,12 @@ export class Room {
       this.keep(delta);
       return { is: 'out_of_step' };
     }
-    for (let i = 0; i < delta.seats.length; i++) this.statuses[delta.seats[i]] = delta.statuses[i];
+    const changes = delta.kind === 'range' ? differing(delta, this.statuses) : delta;
+    const { seats, statuses } = changes;
+    for (let i = 0; i < seats.length; i++) this.statuses[seats[i]] = statuses[i];
     this.frame = delta.frame;
     this.committedAt = delta.committedAt;
-    return { is: 'applied', frame: delta };
+    return { is: 'applied', frame: changes };
   }
 
   private takeResync(head: Resync): Taken {
@@ -112,7 +121,7 @@ export class Room {
     return { is: 'out_of_step' };
   }
 
-  private keep(delta: Delta): void {
+  private keep(delta: Leading): void {
     const last = this.pending.at(-1);
     if (!last && this.target && this.target.epoch !== delta.epoch) {
       this.target = { epoch: delta.epoch, frame: delta.since };
@@ -124,11 +133,26 @@ export class Room {
       this.target = { epoch: delta.epoch, frame: delta.since };
     }
     this.pending.push(delta);
-    if (this.pending.length > PENDING_MAX) {
-      const dropped = this.pending.splice(0, this.pending.length - PENDING_MAX).at(-1)!;
+    let kept = this.pending.reduce((sum, one) => sum + weight(one), 0);
+    while (kept > PENDING_MAX) {
+      const dropped = this.pending.shift()!;
+      kept -= weight(dropped);
       this.target = { epoch: dropped.epoch, frame: dropped.frame };
     }
   }
+}
+
+const weight = (one: Leading) => (one.kind === 'range' ? RANGE_COUNTS_FOR : 1);
+
+/** The seats of a range that are not as they were: a page need not touch the others. */
+function differing(range: Range, known: Uint8Array): Delta {
+  const { statuses, ...header } = range;
+  const seats: number[] = [];
+  statuses.forEach((status, i) => {
+    if (known[range.first + i] !== status) seats.push(range.first + i);
+  });
+  const changed = Uint8Array.from(seats, (seat) => statuses[seat - range.first]);
+  return { ...header, kind: 'span', seats: Uint32Array.from(seats), statuses: changed };
 }
 
 /** The relay's epochs are even and ascend. Those of nodes without a feed can't be compared. */
@@ -138,7 +162,7 @@ function isLater(epoch: number, than: number): boolean {
 
 function reaches(
   snapshot: Snapshot,
-  kept: readonly Delta[],
+  kept: readonly Leading[],
   target: { epoch: number; frame: number },
 ): boolean {
   if (snapshot.epoch !== target.epoch) return isLater(snapshot.epoch, target.epoch);

@@ -30,6 +30,8 @@ interface Meaning {
   committed_at?: number;
   since?: number;
   changes?: [number, number][];
+  first?: number;
+  json?: string;
   statuses?: number[];
   head?: Meaning;
   frames?: Meaning[];
@@ -56,7 +58,21 @@ function meaningOf(frame: Frame): Meaning {
       ? { ...header, since: frame.since, changes }
       : { ...header, changes };
   }
-  return frame.kind === 'snapshot' ? { ...header, statuses: [...frame.statuses] } : header;
+  switch (frame.kind) {
+    case 'range':
+      return {
+        ...header,
+        since: frame.since,
+        first: frame.first,
+        statuses: [...frame.statuses],
+      };
+    case 'line':
+      return { ...header, json: frame.json };
+    case 'snapshot':
+      return { ...header, statuses: [...frame.statuses] };
+    case 'resync':
+      return header;
+  }
 }
 
 describe('golden frames', () => {

@@ -8,8 +8,10 @@
 export const FRAME_VERSION = 1;
 export const HEADER_BYTES = 40;
 const SINCE_BYTES = 8;
+const RANGE_BYTES = SINCE_BYTES + 8;
+const LINE_BYTES_MAX = 16 * 1024;
 
-export const Kind = { delta: 1, resync: 2, snapshot: 3, span: 5 } as const;
+export const Kind = { delta: 1, resync: 2, snapshot: 3, span: 5, line: 6, range: 7 } as const;
 
 export const Status = { available: 0, held: 1, sold: 2, blocked: 3 } as const;
 export type Status = 0 | 1 | 2 | 3;
@@ -45,7 +47,22 @@ export interface Snapshot extends Header {
   statuses: Uint8Array;
 }
 
-export type Frame = Delta | Resync | Snapshot;
+/** What a span says, of neighbours: the state of as many seats as `statuses` has, from `first` on. */
+export interface Range extends Header {
+  kind: 'range';
+  since: number;
+  first: number;
+  statuses: Uint8Array;
+}
+
+/** A line of people, whole: `frame` is its revision, and there are no seats. */
+export interface LineFrame extends Header {
+  kind: 'line';
+  /** Of a `Line`. */
+  json: string;
+}
+
+export type Frame = Delta | Range | LineFrame | Resync | Snapshot;
 
 export type FrameFault =
   | 'Short'
@@ -56,6 +73,7 @@ export type FrameFault =
   | 'TooLarge'
   | 'SeatOrder'
   | 'StrayBits'
+  | 'NotText'
   | 'BadBody';
 
 export class FrameError extends Error {
@@ -106,27 +124,52 @@ export function decodeFrame(bytes: ArrayBuffer | Uint8Array): Frame {
       const changes = decodeChanges(view, HEADER_BYTES + SINCE_BYTES, count, header.seatCount);
       return { kind: 'span', ...header, since, ...changes };
     }
+    case Kind.range: {
+      if (body < RANGE_BYTES) throw new FrameError('Short', 'a range without its numbers');
+      if (count > 0) throw new FrameError('StrayBits', 'a range counts with 32 bits');
+      const since = safeInteger(view, HEADER_BYTES);
+      if (since >= header.frame) throw new FrameError('TooLarge', `a range back from ${since}`);
+      const first = view.getUint32(HEADER_BYTES + SINCE_BYTES, true);
+      const seats = view.getUint32(HEADER_BYTES + SINCE_BYTES + 4, true);
+      if (first + seats > header.seatCount)
+        throw new FrameError('SeatOrder', `${seats} seats from ${first} of ${header.seatCount}`);
+      expectBody(body, RANGE_BYTES + Math.ceil(seats / 4));
+      const statuses = decodeStatuses(view, HEADER_BYTES + RANGE_BYTES, seats);
+      return { kind: 'range', ...header, since, first, statuses };
+    }
+    case Kind.line: {
+      if (header.seatCount > 0) throw new FrameError('StrayBits', 'a line has no seats');
+      if (count > LINE_BYTES_MAX) throw new FrameError('TooLarge', `a line of ${count} bytes`);
+      expectBody(body, count);
+      return { kind: 'line', ...header, json: decodeText(view, HEADER_BYTES, count) };
+    }
     case Kind.resync:
       expectBody(body, 0);
       return { kind: 'resync', ...header };
     case Kind.snapshot:
       expectBody(body, Math.ceil(header.seatCount / 4));
-      return { kind: 'snapshot', ...header, statuses: decodeStatuses(view, header.seatCount) };
+      return {
+        kind: 'snapshot',
+        ...header,
+        statuses: decodeStatuses(view, HEADER_BYTES, header.seatCount),
+      };
     default:
       throw new FrameError('UnknownKind', `unknown frame kind ${kind}`);
   }
 }
 
-/** What `/frames` answers: the head, then what led there; a change too large stands as a resync. */
+export type Polled = Exclude<Frame, Snapshot>;
+
+/** What `/frames` answers: the head, then what led there. */
 export interface FramesBody {
   head: Resync;
-  frames: (Delta | Resync)[];
+  frames: Polled[];
 }
 
 /** Decodes the body of `/frames`: length-prefixed frames, oldest first, after one that names the head. */
 export function decodeFrames(bytes: ArrayBuffer | Uint8Array): FramesBody {
   const view = viewOf(bytes);
-  const frames: (Delta | Resync)[] = [];
+  const frames: Polled[] = [];
   let at = 0;
   while (at < view.byteLength) {
     if (at + 4 > view.byteLength) throw new FrameError('Short', 'a length is cut off');
@@ -155,14 +198,17 @@ export function decodeKnown(bytes: ArrayBuffer | Uint8Array): Frame | null {
 }
 
 export function encodeFrame(frame: Frame): Uint8Array<ArrayBuffer> {
-  const count = 'seats' in frame ? frame.seats.length : 0;
+  const text = frame.kind === 'line' ? new TextEncoder().encode(frame.json) : null;
+  const packed = frame.kind === 'snapshot' || frame.kind === 'range' ? frame.statuses : null;
+  const count = 'seats' in frame ? frame.seats.length : (text?.length ?? 0);
   const changesAt = HEADER_BYTES + (frame.kind === 'span' ? SINCE_BYTES : 0);
+  const packedAt = HEADER_BYTES + (frame.kind === 'range' ? RANGE_BYTES : 0);
   const body =
     'seats' in frame
       ? changesAt - HEADER_BYTES + count * 4
-      : frame.kind === 'snapshot'
-        ? Math.ceil(frame.seatCount / 4)
-        : 0;
+      : packed
+        ? packedAt - HEADER_BYTES + Math.ceil(packed.length / 4)
+        : count;
   const bytes = new Uint8Array(HEADER_BYTES + body);
   const view = new DataView(bytes.buffer);
   view.setUint8(0, FRAME_VERSION);
@@ -173,24 +219,27 @@ export function encodeFrame(frame: Frame): Uint8Array<ArrayBuffer> {
   view.setBigUint64(16, BigInt(frame.epoch), true);
   view.setBigUint64(24, BigInt(frame.frame), true);
   view.setBigUint64(32, BigInt(frame.committedAt), true);
-  if (frame.kind === 'span') view.setBigUint64(HEADER_BYTES, BigInt(frame.since), true);
+  if (frame.kind === 'span' || frame.kind === 'range')
+    view.setBigUint64(HEADER_BYTES, BigInt(frame.since), true);
+  if (frame.kind === 'range') {
+    view.setUint32(HEADER_BYTES + SINCE_BYTES, frame.first, true);
+    view.setUint32(HEADER_BYTES + SINCE_BYTES + 4, frame.statuses.length, true);
+  }
+  if (text) bytes.set(text, HEADER_BYTES);
   if ('seats' in frame) {
     for (let i = 0; i < count; i++) {
       const word = ((frame.seats[i] << 2) | frame.statuses[i]) >>> 0;
       view.setUint32(changesAt + i * 4, word, true);
     }
-  } else if (frame.kind === 'snapshot') {
-    for (let i = 0; i < frame.seatCount; i++) {
-      bytes[HEADER_BYTES + (i >> 2)] |= frame.statuses[i] << ((i & 3) * 2);
+  } else if (packed) {
+    for (let i = 0; i < packed.length; i++) {
+      bytes[packedAt + (i >> 2)] |= packed[i] << ((i & 3) * 2);
     }
   }
   return bytes;
 }
 
-export function encodeFrames(
-  head: Resync,
-  frames: readonly (Delta | Resync)[],
-): Uint8Array<ArrayBuffer> {
+export function encodeFrames(head: Resync, frames: readonly Polled[]): Uint8Array<ArrayBuffer> {
   const encoded = [head, ...frames].map(encodeFrame);
   const bytes = new Uint8Array(encoded.reduce((sum, one) => sum + 4 + one.length, 0));
   const view = new DataView(bytes.buffer);
@@ -217,12 +266,21 @@ function decodeChanges(view: DataView, start: number, count: number, seatCount: 
   return { seats, statuses };
 }
 
-function decodeStatuses(view: DataView, seatCount: number): Uint8Array {
-  const statuses = new Uint8Array(seatCount);
-  for (let i = 0; i < seatCount; i++) {
-    statuses[i] = (view.getUint8(HEADER_BYTES + (i >> 2)) >> ((i & 3) * 2)) & 3;
+function decodeText(view: DataView, start: number, length: number): string {
+  const bytes = new Uint8Array(view.buffer, view.byteOffset + start, length);
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    throw new FrameError('NotText', 'a line that is not UTF-8');
   }
-  const spare = (4 - (seatCount & 3)) & 3;
+}
+
+function decodeStatuses(view: DataView, start: number, count: number): Uint8Array {
+  const statuses = new Uint8Array(count);
+  for (let i = 0; i < count; i++) {
+    statuses[i] = (view.getUint8(start + (i >> 2)) >> ((i & 3) * 2)) & 3;
+  }
+  const spare = (4 - (count & 3)) & 3;
   if (spare > 0 && view.getUint8(view.byteLength - 1) >> ((4 - spare) * 2) !== 0) {
     throw new FrameError('StrayBits', 'bits beyond the last seat');
   }

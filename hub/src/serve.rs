@@ -267,7 +267,7 @@ fn on_frame(boards: Boards, metrics: Metrics) -> OnFrame {
             Frame::Snapshot { statuses, .. } => {
                 boards.apply(event_id, statuses.iter().enumerate().map(|(seat_no, status)| (seat_no as i32, status)));
             }
-            Frame::Resync { .. } => {}
+            Frame::Range { .. } | Frame::Line { .. } | Frame::Resync { .. } => {}
         }
     })
 }

@@ -1,4 +1,4 @@
-//! The bytes of the live map: deltas, resyncs, snapshots, and the body that pollers get.
+//! The bytes of rooms: a map's deltas, spans, ranges, resyncs and snapshots, a line, and the body that pollers get.
 //!
 //! Everything is little endian and begins with the same header of 40 bytes; `PROTOCOL.md` draws it.
 //!
@@ -28,6 +28,13 @@ const SNAPSHOT: u8 = 3;
 /// What the hub's own bus carries, see [`crate::keyframe`]: for everybody else it is an unknown kind.
 pub(crate) const KEYFRAME: u8 = 4;
 const SPAN: u8 = 5;
+const LINE: u8 = 6;
+const RANGE: u8 = 7;
+
+/// The epoch of every line: the database numbers its revisions itself, and they only rise.
+pub const LINE_EPOCH: u64 = 2;
+/// A line's JSON, at most.
+pub const LINE_BYTES_MAX: usize = 16 * 1024;
 
 /// A place in an event's frames. Frames of different epochs have nothing to do with each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -84,6 +91,11 @@ pub enum Frame {
     /// Everything between frame `since` of the same epoch and `at`, for whoever stands at `since` or after it
     /// and before `at`: the latest state of each seat that changed. Seat numbers ascend; `since < at.frame`.
     Span { head: Head, since: u64, changes: Vec<Change> },
+    /// The same for whoever is far behind, where it takes fewer bytes: the state of as many seats as `statuses` has,
+    /// from `first` on, two bits each.
+    Range { head: Head, since: u64, first: u32, statuses: Statuses },
+    /// A line of people, whole, in JSON ([`crate::line`]). Its head has no seats, and its number is the line's revision.
+    Line { head: Head, json: String },
     /// "Fetch a snapshot": it names the head, and what comes next follows on that.
     Resync { head: Head },
     /// Every seat, as of `at`. An HTTP resource; it never travels over a socket.
@@ -107,6 +119,8 @@ pub enum FrameError {
     SeatOrder,
     #[error("bits that mean nothing are set")]
     StrayBits,
+    #[error("a line's JSON is not UTF-8")]
+    NotText,
     #[error("a body for pollers begins with a resync that names the head")]
     NoHead,
 }
@@ -116,6 +130,8 @@ impl Frame {
         match self {
             Self::Delta { head, .. }
             | Self::Span { head, .. }
+            | Self::Range { head, .. }
+            | Self::Line { head, .. }
             | Self::Resync { head }
             | Self::Snapshot { head, .. } => head,
         }
@@ -126,19 +142,38 @@ impl Frame {
         match kind {
             DELTA => Ok(Self::Delta { head, changes: decode_changes(count, &head, rest)? }),
             SPAN => {
-                let (since, rest) = rest.split_at_checked(8).ok_or(FrameError::Short)?;
-                let since = u64_at(since, 0);
-                if since >= head.at.frame {
-                    return Err(FrameError::TooLarge);
-                }
+                let (since, rest) = decode_since(&head, rest)?;
                 Ok(Self::Span { head, since, changes: decode_changes(count, &head, rest)? })
             }
-            RESYNC | SNAPSHOT if count != 0 => Err(FrameError::StrayBits),
+            RESYNC | SNAPSHOT | RANGE if count != 0 => Err(FrameError::StrayBits),
+            RANGE => {
+                let (since, rest) = decode_since(&head, rest)?;
+                let (numbers, packed) = rest.split_at_checked(8).ok_or(FrameError::Short)?;
+                let (first, count) = (u32_at(numbers, 0), u32_at(numbers, 4));
+                if u64::from(first) + u64::from(count) > head.seat_count.into() {
+                    return Err(FrameError::SeatOrder);
+                }
+                let statuses = Statuses::from_packed(count, packed)?;
+                Ok(Self::Range { head, since, first, statuses })
+            }
+            LINE if head.seat_count != 0 => Err(FrameError::StrayBits),
+            LINE if count > LINE_BYTES_MAX => Err(FrameError::TooLarge),
+            LINE => {
+                exactly(rest, count)?;
+                let json = std::str::from_utf8(rest).map_err(|_| FrameError::NotText)?;
+                Ok(Self::Line { head, json: json.to_owned() })
+            }
             RESYNC => exactly(rest, 0).map(|()| Self::Resync { head }),
             SNAPSHOT => Ok(Self::Snapshot { head, statuses: Statuses::from_packed(head.seat_count, rest)? }),
             other => Err(FrameError::UnknownKind(other)),
         }
     }
+}
+
+fn decode_since<'a>(head: &Head, bytes: &'a [u8]) -> Result<(u64, &'a [u8]), FrameError> {
+    let (since, rest) = bytes.split_at_checked(8).ok_or(FrameError::Short)?;
+    let since = u64_at(since, 0);
+    if since >= head.at.frame { Err(FrameError::TooLarge) } else { Ok((since, rest)) }
 }
 
 fn decode_changes(count: usize, head: &Head, bytes: &[u8]) -> Result<Vec<Change>, FrameError> {
@@ -170,6 +205,25 @@ pub fn encode_span(head: &Head, since: u64, changes: &[Change]) -> Bytes {
     let mut out = header(SPAN, changes.len(), head, 8 + changes.len() * 4);
     out.put_u64_le(since);
     put_changes(&mut out, changes);
+    out.freeze()
+}
+
+/// `since` is below the head's frame; `statuses` are of the seats from `first` on.
+pub fn encode_range(head: &Head, since: u64, first: u32, statuses: &Statuses) -> Bytes {
+    debug_assert!(since < head.at.frame && first + statuses.seat_count() <= head.seat_count);
+    let mut out = header(RANGE, 0, head, 16 + statuses.packed().len());
+    out.put_u64_le(since);
+    out.put_u32_le(first);
+    out.put_u32_le(statuses.seat_count());
+    out.put_slice(statuses.packed());
+    out.freeze()
+}
+
+/// `head` is of [`LINE_EPOCH`], and has no seats; `json` has at most [`LINE_BYTES_MAX`] bytes.
+pub fn encode_line(head: &Head, json: &str) -> Bytes {
+    debug_assert!(head.seat_count == 0 && json.len() <= LINE_BYTES_MAX);
+    let mut out = header(LINE, json.len(), head, json.len());
+    out.put_slice(json.as_bytes());
     out.freeze()
 }
 
@@ -228,7 +282,7 @@ pub(crate) fn header(kind: u8, count: usize, head: &Head, body_bytes: usize) -> 
     let mut out = BytesMut::with_capacity(HEADER_BYTES + body_bytes);
     out.put_u8(VERSION);
     out.put_u8(kind);
-    out.put_u16_le(u16::try_from(count).expect("callers split what is longer"));
+    out.put_u16_le(u16::try_from(count).expect("callers bound it"));
     out.put_u32_le(head.seat_count);
     out.put_i64_le(head.event_id);
     out.put_u64_le(head.at.epoch);
@@ -318,6 +372,20 @@ impl Statuses {
         *byte = *byte & !(0b11 << shift) | status.bits() << shift;
     }
 
+    /// `count` seats from `first` on. Panics beyond the last seat.
+    pub fn range(&self, first: u32, count: u32) -> Self {
+        if first % 4 != 0 || count == 0 {
+            return (first..first + count).map(|seat_no| self.get(seat_no)).collect();
+        }
+        assert!(first + count <= self.seat_count);
+        let mut packed = self.packed[first as usize / 4..(first + count).div_ceil(4) as usize].to_vec();
+        let used = count % 4 * 2;
+        if used != 0 {
+            *packed.last_mut().expect("there is a seat") &= (1 << used) - 1;
+        }
+        Self { seat_count: count, packed }
+    }
+
     /// All seats in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Status> {
         (0..self.seat_count).map(|seat_no| self.get(seat_no))
@@ -387,6 +455,20 @@ mod tests {
                     let bytes = encode_span(&head, since, &changes);
                     (Frame::Span { head, since, changes }, bytes)
                 }),
+                (statuses(head.seat_count), any::<(prop::sample::Index, prop::sample::Index)>()).prop_map(
+                    move |(all, (first, count))| {
+                        let head = Head { at: Position { frame: head.at.frame.max(1), ..head.at }, ..head };
+                        let first = first.index(all.seat_count() as usize + 1) as u32;
+                        let statuses = all.range(first, count.index((all.seat_count() - first) as usize + 1) as u32);
+                        let bytes = encode_range(&head, head.at.frame - 1, first, &statuses);
+                        (Frame::Range { head, since: head.at.frame - 1, first, statuses }, bytes)
+                    }
+                ),
+                ".*".prop_map(move |json| {
+                    let head = Head { seat_count: 0, ..head };
+                    let bytes = encode_line(&head, &json);
+                    (Frame::Line { head, json }, bytes)
+                }),
                 statuses(head.seat_count).prop_map(move |statuses| {
                     let bytes = encode_snapshot(&head, &statuses);
                     (Frame::Snapshot { head, statuses }, bytes)
@@ -410,7 +492,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_decoded_has_one_encoding(bytes in prop::collection::vec(any::<u8>(), 0..80), kind in 0..6_u8) {
+        fn what_is_decoded_has_one_encoding(bytes in prop::collection::vec(any::<u8>(), 0..80), kind in 0..8_u8) {
             let mut bytes = bytes;
             for (at, byte) in [(0, VERSION), (1, kind), (3, 0), (6, 0), (7, 0), (15, 0), (14, 0), (23, 0), (22, 0), (31, 0), (30, 0), (39, 0), (38, 0)] {
                 if let Some(slot) = bytes.get_mut(at) {
@@ -420,6 +502,8 @@ mod tests {
             match Frame::decode(&bytes) {
                 Ok(Frame::Delta { head, changes }) => prop_assert_eq!(&encode_delta(&head, &changes)[..], &bytes),
                 Ok(Frame::Span { head, since, changes }) => prop_assert_eq!(&encode_span(&head, since, &changes)[..], &bytes),
+                Ok(Frame::Range { head, since, first, statuses }) => prop_assert_eq!(&encode_range(&head, since, first, &statuses)[..], &bytes),
+                Ok(Frame::Line { head, json }) => prop_assert_eq!(&encode_line(&head, &json)[..], &bytes),
                 Ok(Frame::Resync { head }) => prop_assert_eq!(&encode_resync(&head)[..], &bytes),
                 Ok(Frame::Snapshot { head, statuses }) => prop_assert_eq!(&encode_snapshot(&head, &statuses)[..], &bytes),
                 Err(_) => {}
@@ -431,6 +515,17 @@ mod tests {
             let body = encode_body(&head, frames.iter().map(|(_, bytes)| &bytes[..]));
             let expected: Vec<Frame> = frames.into_iter().map(|(frame, _)| frame).collect();
             prop_assert_eq!(decode_body(&body), Ok((head, expected)));
+        }
+    }
+
+    #[test]
+    fn a_range_of_statuses_is_those_seats() {
+        let all: Statuses = (0..14_u8).map(Status::from_bits).collect();
+        for first in 0..=14 {
+            for count in 0..=14 - first {
+                let one_by_one: Statuses = (first..first + count).map(|seat_no| all.get(seat_no)).collect();
+                assert_eq!(all.range(first, count), one_by_one, "{count} from {first}");
+            }
         }
     }
 

@@ -5,8 +5,9 @@
 
 use crate::frames::{Change, Frame, Head, Position, Statuses};
 
-/// Frames that a follower keeps while it waits for a snapshot.
+/// Frames, and changes in them, that a follower keeps while it waits for a snapshot.
 const BUFFER_FRAMES_MAX: usize = 1_000;
+const BUFFER_CHANGES_MAX: usize = 1_000_000;
 
 /// Every seat, as of a position.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,7 +94,7 @@ struct Waiting {
     frames: Vec<Kept>,
 }
 
-/// A delta or a span: its head, what it follows on, and its changes.
+/// A delta, a span or a range: its head, what it follows on, and its changes.
 type Kept = (Head, u64, Vec<Change>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,6 +131,11 @@ impl Follower {
         match frame {
             Frame::Delta { head, changes } => self.take_changes((head, head.at.frame.saturating_sub(1), changes)),
             Frame::Span { head, since, changes } => self.take_changes((head, since, changes)),
+            Frame::Range { head, since, first, statuses } => {
+                let seat = |(seat_no, status)| Change { seat_no, status };
+                self.take_changes((head, since, (first..).zip(statuses.iter()).map(seat).collect()))
+            }
+            Frame::Line { .. } => self.need(), // of another room
             // It has been there already: from another node, or from a snapshot that was newer than this.
             Frame::Resync { head } if self.track.as_ref().is_some_and(|t| t.place(head.at) == Step::Known) => {
                 self.need()
@@ -141,7 +147,8 @@ impl Follower {
 
     fn take_changes(&mut self, kept: Kept) -> Need {
         if let Some(waiting) = &mut self.waiting {
-            if waiting.frames.len() < BUFFER_FRAMES_MAX {
+            let changes: usize = waiting.frames.iter().map(|(_, _, changes)| changes.len()).sum();
+            if waiting.frames.len() < BUFFER_FRAMES_MAX && changes + kept.2.len() <= BUFFER_CHANGES_MAX {
                 waiting.frames.push(kept); // beyond that, what is missing shows as a gap
             }
             return Need::Snapshot;
@@ -220,6 +227,17 @@ mod tests {
         }
         let mut elsewhere = Track::new(head(4, 11), Statuses::new(5));
         assert_eq!(elsewhere.apply_since(&head(6, 14), 10, &changes), Step::Gap, "of another epoch");
+    }
+
+    #[test]
+    fn a_range_is_a_span_of_neighbours() {
+        let mut map = Follower::default();
+        map.take(snapshot(6, 10, Status::Held));
+        let statuses = [Status::Sold, Status::Blocked].into_iter().collect();
+        let range = Frame::Range { head: head(6, 14), since: 7, first: 2, statuses };
+        assert_eq!((map.take(range.clone()), map.take(range)), (Need::Nothing, Need::Nothing), "the second is known");
+        assert_eq!(format!("{:?}", map.track().unwrap().statuses), "10230");
+        assert_eq!(map.connect(), Some(Position { epoch: 6, frame: 14 }));
     }
 
     #[test]

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use fullhouse_protocol::{
     frames::{
-        Change, Frame, Head, Position, decode_body, encode_body, encode_delta, encode_resync, encode_snapshot,
-        encode_span, split_body,
+        Change, Frame, Head, Position, Statuses, decode_body, encode_body, encode_delta, encode_line, encode_range,
+        encode_resync, encode_snapshot, encode_span, split_body,
     },
     keyframe::{Assembly, KeyframePart, SeatState},
     seat::Status,
@@ -36,6 +36,8 @@ fn encode(frame: &Frame) -> Bytes {
     match frame {
         Frame::Delta { head, changes } => encode_delta(head, changes),
         Frame::Span { head, since, changes } => encode_span(head, *since, changes),
+        Frame::Range { head, since, first, statuses } => encode_range(head, *since, *first, statuses),
+        Frame::Line { head, json } => encode_line(head, json),
         Frame::Resync { head } => encode_resync(head),
         Frame::Snapshot { head, statuses } => encode_snapshot(head, statuses),
     }
@@ -53,10 +55,16 @@ fn sound(random: &mut Random) -> Vec<u8> {
             changes.push(Change { seat_no, status: status(random) });
         }
     }
-    let statuses = (0..seat_count).map(|_| status(random)).collect();
-    match random.below(6) {
+    let statuses: Statuses = (0..seat_count).map(|_| status(random)).collect();
+    match random.below(8) {
         0 => encode_delta(&head, &changes).into(),
         1 => encode_span(&head, random.below(at.frame as usize) as u64, &changes).into(),
+        6 => {
+            let first = random.below(seat_count as usize + 1) as u32;
+            let count = random.below((seat_count - first) as usize + 1) as u32;
+            encode_range(&head, random.below(at.frame as usize) as u64, first, &statuses.range(first, count)).into()
+        }
+        7 => encode_line(&Head { seat_count: 0, ..head }, "{\"state\":\"räumt\"}").into(),
         2 => encode_resync(&head).into(),
         3 => encode_snapshot(&head, &statuses).into(),
         4 => {

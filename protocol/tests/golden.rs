@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use fullhouse_protocol::{
     frames::{
-        Change, Frame, FrameError, HEADER_BYTES, Head, NUMBER_MAX, Position, Statuses, decode_body, encode_body,
-        encode_delta, encode_resync, encode_snapshot, encode_span,
+        Change, Frame, FrameError, HEADER_BYTES, Head, LINE_EPOCH, NUMBER_MAX, Position, Statuses, decode_body,
+        encode_body, encode_delta, encode_line, encode_range, encode_resync, encode_snapshot, encode_span,
     },
     keyframe::{KeyframePart, SeatState},
     seat::Status::{self, Available, Blocked, Held, Sold},
@@ -38,10 +38,12 @@ fn goldens() -> Vec<Golden> {
     let next = encode_delta(&head(62_000, 18), &changes(&[(0, Available)]));
     let resync = encode_resync(&head(62_000, 19));
     let span = encode_span(&head(62_000, 18), 12, &changes(&[(1, Sold), (61_999, Available)]));
-    let snapshot = encode_snapshot(
-        &head(10, 17),
-        &[Available, Held, Sold, Blocked, Available, Available, Held, Held, Sold, Blocked].into_iter().collect(),
-    );
+    let all: Statuses =
+        [Available, Held, Sold, Blocked, Available, Available, Held, Held, Sold, Blocked].into_iter().collect();
+    let range = encode_range(&head(10, 90), 17, 4, &all.range(4, 6));
+    let of_line = Head { at: Position { epoch: LINE_EPOCH, frame: 312 }, ..head(0, 0) };
+    let line = encode_line(&of_line, r#"{"state":"open","joined":4211,"message":{"ja":"まもなく"}}"#);
+    let snapshot = encode_snapshot(&head(10, 17), &all);
     let largest = Head {
         event_id: NUMBER_MAX as i64,
         at: Position { epoch: NUMBER_MAX, frame: NUMBER_MAX },
@@ -98,6 +100,13 @@ fn goldens() -> Vec<Golden> {
             &encode_delta(&head(62_000, 20), &full),
         ),
         decoded("span", "what frames 13 to 18 led to, for whoever stands at 12 to 17", &span),
+        decoded("range", "the last six of ten seats, as frames 18 to 90 left them", &range),
+        decoded(
+            "range-of-none",
+            "nothing has changed on the whole",
+            &encode_range(&head(10, 90), 0, 0, &all.range(0, 0)),
+        ),
+        decoded("line", "a line of people at its 312th revision", &line),
         decoded("resync", "fetch a snapshot; what comes next follows on this head", &resync),
         decoded("snapshot", "ten seats: the last byte is half used", &snapshot),
         decoded(
@@ -173,6 +182,26 @@ fn goldens() -> Vec<Golden> {
             patched(&span, HEADER_BYTES, &[18]),
             FrameError::TooLarge,
         ),
+        refused(
+            "malformed/short-range",
+            "fewer seats than the count says",
+            cut(&range, range.len() - 1),
+            FrameError::Short,
+        ),
+        refused(
+            "malformed/range-beyond",
+            "a range that goes on beyond the last seat",
+            patched(&range, HEADER_BYTES + 8, &[5]),
+            FrameError::SeatOrder,
+        ),
+        refused("malformed/short-line", "half of a line", cut(&line, line.len() - 5), FrameError::Short),
+        refused("malformed/line-with-seats", "a line that has seats", patched(&line, 4, &[1]), FrameError::StrayBits),
+        refused(
+            "malformed/line-not-text",
+            "a line that is not UTF-8",
+            patched(&line, HEADER_BYTES, &[0xff]),
+            FrameError::NotText,
+        ),
         refused("malformed/epoch-too-large", "an epoch of 2^53", patched(&delta, 22, &[0x20, 0]), FrameError::TooLarge),
         refused(
             "malformed/stray-bits",
@@ -222,6 +251,18 @@ fn frame(frame: &Frame) -> Value {
             let mut value = fields("span", head);
             value["since"] = (*since).into();
             value["changes"] = changes.iter().map(|c| json!([c.seat_no, c.status.bits()])).collect();
+            value
+        }
+        Frame::Range { head, since, first, statuses } => {
+            let mut value = fields("range", head);
+            value["since"] = (*since).into();
+            value["first"] = (*first).into();
+            value["statuses"] = statuses.iter().map(|s| s.bits()).collect();
+            value
+        }
+        Frame::Line { head, json } => {
+            let mut value = fields("line", head);
+            value["json"] = json.as_str().into();
             value
         }
         Frame::Snapshot { head, statuses } => {

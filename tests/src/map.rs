@@ -4,7 +4,7 @@
 //! there was none.
 
 use fullhouse_protocol::{
-    frames::{Frame, Head, decode_body},
+    frames::{Change, Frame, Head, decode_body},
     seat::Status,
     track::{Step, Track},
 };
@@ -110,6 +110,12 @@ impl Map {
         let step = match &frame {
             Frame::Delta { head, changes } => self.track.apply(head, changes),
             Frame::Span { head, since, changes } => self.track.apply_since(head, *since, changes),
+            Frame::Range { head, since, first, statuses } => {
+                let seat = |(seat_no, status)| Change { seat_no, status };
+                let changes: Vec<Change> = (*first..).zip(statuses.iter()).map(seat).collect();
+                self.track.apply_since(head, *since, &changes)
+            }
+            Frame::Line { .. } => panic!("a line among a map's frames"),
             Frame::Resync { head } if self.track.at() == head.at => Step::Known,
             Frame::Resync { .. } => Step::Gap,
             Frame::Snapshot { .. } => panic!("a snapshot never travels over a socket"),

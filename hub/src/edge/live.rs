@@ -1,6 +1,7 @@
-//! The live map: `/api/events/{id}/snapshot`, `/frames` and `/live`. The bytes are in `protocol/PROTOCOL.md`.
+//! Rooms: an event's map at `/api/events/{id}/snapshot`, `/frames` and `/live`, its line of people at `/queue/frames` and
+//! `/queue/live`. The bytes are in `protocol/PROTOCOL.md`.
 //!
-//! All three are the same for everybody, so anybody may ask, from anywhere, and any cache may keep the first two.
+//! All are the same for everybody, so anybody may ask, from anywhere, and any cache may keep what is no socket.
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,7 +28,12 @@ use super::{
 };
 use crate::{
     catalog::cache::EventCache,
-    push::{Rooms, resource::Resource, room::Room, shard::Arrival},
+    push::{
+        Rooms,
+        resource::Resource,
+        room::{Line, Map, Room},
+        shard::Arrival,
+    },
     serve::Hub,
 };
 
@@ -52,7 +58,7 @@ pub async fn snapshot(
     PathId(event): PathId<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    Ok(answer(&room(&hub, &event).await?.ok_or(Code::EventUnknown)?.snapshot(), &headers))
+    Ok(answer(&map(&hub, &event).await?.ok_or(Code::EventUnknown)?.snapshot(), &headers))
 }
 
 /// The frames of the last half minute: one address for everybody who polls.
@@ -71,13 +77,39 @@ pub async fn frames(
     PathId(event): PathId<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    Ok(answer(&room(&hub, &event).await?.ok_or(Code::EventUnknown)?.recent(), &headers))
+    Ok(answer(&map(&hub, &event).await?.ok_or(Code::EventUnknown)?.recent(), &headers))
 }
 
-/// The room of an event by its number or slug.
-async fn room(hub: &Hub, event: &str) -> Result<Option<Arc<Room>>, Problem> {
+/// The line of people as it is: one address for everybody who polls.
+#[utoipa::path(
+    get,
+    path = "/api/events/{id}/queue/frames",
+    tag = "queue",
+    params(("id" = String, Path, description = "Number or slug")),
+    responses(
+        (status = 200, content_type = "application/octet-stream", description = "A resync that names the head, then the line; each after its length"),
+        (status = 304, description = "There is nothing after what `If-None-Match` names"),
+        (status = "4XX", description = "`event_unknown`: also where people do not wait in a line"),
+    )
+)]
+pub async fn queue_frames(
+    State(hub): State<Hub>,
+    PathId(event): PathId<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    Ok(answer(&line(&hub, &event).await?.ok_or(Code::EventUnknown)?.recent(), &headers))
+}
+
+/// The room of an event's map, by the event's number or slug.
+async fn map(hub: &Hub, event: &str) -> Result<Option<Arc<Room<Map>>>, Problem> {
     let Some(event_id) = EventCache::from_ref(hub).find(&hub.pool, event).await? else { return Ok(None) };
-    Ok(Rooms::from_ref(hub).get(event_id).await?)
+    Ok(Rooms::from_ref(hub).map(event_id).await?)
+}
+
+/// The room of its line.
+async fn line(hub: &Hub, event: &str) -> Result<Option<Arc<Room<Line>>>, Problem> {
+    let Some(event_id) = EventCache::from_ref(hub).find(&hub.pool, event).await? else { return Ok(None) };
+    Ok(Rooms::from_ref(hub).line(event_id).await?)
 }
 
 fn answer(resource: &Resource, asked: &HeaderMap) -> Response {
@@ -129,10 +161,53 @@ pub async fn live(
     State(rooms): State<Rooms>,
     PathId(event): PathId<String>,
     Address(address): Address,
+    request: Request,
+) -> Result<Response, Problem> {
+    let accept = accept(request.headers())?;
+    let room = map(&hub, &event).await?.map(|room| room as Arc<Room>);
+    open(&rooms, room, &address, accept, request)
+}
+
+/// A WebSocket of the line's frames, from where the client left off: whoever is behind is given the newest. The client
+/// sends nothing.
+#[utoipa::path(
+    get,
+    path = "/api/events/{id}/queue/live",
+    tag = "queue",
+    params(
+        ("id" = String, Path, description = "Number or slug"),
+        ("epoch" = Option<u64>, Query, description = "Of the last frame that the client has"),
+        ("frame" = Option<u64>, Query, description = "Its number"),
+    ),
+    responses(
+        (status = 101, description = "Binary messages, each a frame"),
+        (status = "4XX", description = "`bad_request`, `too_many_sockets`"),
+    ),
+)]
+pub async fn queue_live(
+    State(hub): State<Hub>,
+    State(rooms): State<Rooms>,
+    PathId(event): PathId<String>,
+    Address(address): Address,
+    request: Request,
+) -> Result<Response, Problem> {
+    let accept = accept(request.headers())?;
+    let room = line(&hub, &event).await?.map(|room| room as Arc<Room>);
+    open(&rooms, room, &address, accept, request)
+}
+
+fn not_a_socket() -> Problem {
+    Problem::new(Code::BadRequest).detail("This address takes a WebSocket, version 13.")
+}
+
+/// Lets a viewer into a room, or tells it why not.
+fn open(
+    rooms: &Rooms,
+    room: Option<Arc<Room>>,
+    address: &str,
+    accept: HeaderValue,
     mut request: Request,
 ) -> Result<Response, Problem> {
-    let not_a_socket = || Problem::new(Code::BadRequest).detail("This address takes a WebSocket, version 13.");
-    let accept = accept_key(request.headers()).ok_or_else(not_a_socket)?;
     let upgrade = request.extensions_mut().remove::<OnUpgrade>().ok_or_else(not_a_socket)?;
     let cursor = match Query::try_from_uri(request.uri()) {
         Ok(Query(Cursor { epoch: Some(epoch), frame: Some(frame) })) if epoch.max(frame) <= NUMBER_MAX => {
@@ -141,10 +216,10 @@ pub async fn live(
         Ok(Query(Cursor { epoch: None, frame: None })) => Ok(None),
         _ => Err((close::BAD_REQUEST, Code::BadRequest)),
     };
-    let outcome = match (cursor, room(&hub, &event).await?) {
+    let outcome = match (cursor, room) {
         (Err(refused), _) => Err(refused),
         (_, None) => Err((close::EVENT_UNKNOWN, Code::EventUnknown)),
-        (Ok(cursor), Some(room)) => match rooms.place(&address) {
+        (Ok(cursor), Some(room)) => match rooms.place(address) {
             Some(place) => Ok((cursor, room, place)),
             None => Err((close::TOO_MANY_SOCKETS, Code::TooManySockets)),
         },
@@ -165,6 +240,10 @@ pub async fn live(
         (header::SEC_WEBSOCKET_ACCEPT, accept),
     ];
     Ok((StatusCode::SWITCHING_PROTOCOLS, headers).into_response())
+}
+
+fn accept(headers: &HeaderMap) -> Result<HeaderValue, Problem> {
+    accept_key(headers).ok_or_else(not_a_socket)
 }
 
 /// What the answer to a handshake proves; `None` if it is not one.

@@ -113,7 +113,12 @@ fn api() -> OpenApiRouter<Hub> {
 
 /// The live map, which a node may carry without the rest.
 fn push() -> OpenApiRouter<Hub> {
-    OpenApiRouter::new().routes(routes!(live::snapshot)).routes(routes!(live::frames)).routes(routes!(live::live))
+    OpenApiRouter::new()
+        .routes(routes!(live::snapshot))
+        .routes(routes!(live::frames))
+        .routes(routes!(live::live))
+        .routes(routes!(live::queue_frames))
+        .routes(routes!(live::queue_live))
 }
 
 /// All of it, with its description.

@@ -31,6 +31,8 @@ pub enum Kind {
     Frame,
     /// A part of a keyframe: what rooms begin with.
     Keyframe,
+    /// A line of people, whole: frame and keyframe in one.
+    Line,
 }
 
 /// What a subscriber gets.
@@ -117,7 +119,7 @@ impl Publisher {
         }
     }
 
-    /// Publishes a keyframe of every event, and makes nodes that come later begin there.
+    /// Publishes a keyframe of every event and line, and makes nodes that come later begin there.
     pub async fn publish_keyframes(&mut self, messages: &[Message]) -> Result<(), Lost> {
         match self {
             Self::InProcess(_) => Ok(()), // nobody comes later

@@ -5,6 +5,7 @@
 //! - A row is deleted once the bus has acknowledged what it became, and not before. No
 //!   number of a row is a cursor: one that commits late is found like any other.
 
+pub mod lines; // people who wait, revision by revision
 mod published; // what was published, and the frames that follow from what is learnt
 pub mod relay; // one leads: reads, publishes, deletes
 

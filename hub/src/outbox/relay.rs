@@ -27,11 +27,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     SeatChange,
+    lines::Lines,
     published::{Limits, Published, Rows, Unknown},
 };
 use crate::{
     config::Config,
-    feed::{Feed, Lost, Publisher},
+    feed::{Feed, Lost, Message, Publisher},
 };
 
 /// The two keys of the advisory lock: "full", and what of it. Events lock in the other key space.
@@ -95,6 +96,7 @@ struct Leader<'a> {
     db: PgConnection,
     publisher: Publisher,
     published: Published,
+    lines: Lines,
     /// The last snapshot of which everything has been read.
     read_to: String,
     discovered: Instant,
@@ -131,13 +133,17 @@ impl<'a> Leader<'a> {
             compared.insert(plan.event_id, Instant::now());
         }
         publisher.publish(&published.frames()).await?;
-        publisher.publish_keyframes(&published.keyframes()).await?;
+        let mut lines = Lines::default();
+        publisher.publish(&lines.read(&mut db).await?).await?;
+        let keyframes: Vec<Message> = published.keyframes().into_iter().chain(lines.keyframes()).collect();
+        publisher.publish_keyframes(&keyframes).await?;
         let now = Instant::now();
         Ok(Self {
             config,
             db,
             publisher,
             published,
+            lines,
             read_to: NOTHING_READ.to_owned(),
             discovered: now,
             keyframed: now,
@@ -156,16 +162,21 @@ impl<'a> Leader<'a> {
         }
         self.compare_one().await?;
         self.published.expire(batch.now);
-        self.publisher.publish(&self.published.frames()).await?;
+        let messages = [self.published.frames(), self.lines.read(&mut self.db).await?].concat();
+        self.publisher.publish(&messages).await?;
         delete_rows(&mut self.db, &batch.rows).await?;
         if batch.is_all {
             self.read_to = batch.snapshot;
         }
         if self.keyframed.elapsed() >= Duration::from_secs(self.config.relay.keyframe_interval_s) {
-            self.publisher.publish_keyframes(&self.published.keyframes()).await?;
+            self.publisher.publish_keyframes(&self.keyframes()).await?;
             self.keyframed = Instant::now();
         }
         Ok(())
+    }
+
+    fn keyframes(&self) -> Vec<Message> {
+        self.published.keyframes().into_iter().chain(self.lines.keyframes()).collect()
     }
 
     async fn take(&mut self, row: &Row, now: DateTime<Utc>) -> Result<(), StepDown> {
@@ -185,7 +196,9 @@ impl<'a> Leader<'a> {
     /// Finds new events and events that have a new plan, and lets go of those that are over.
     async fn discover(&mut self) -> Result<(), StepDown> {
         let plans = current_plans(&mut self.db).await?;
-        self.published.keep(&plans.iter().map(|plan| plan.event_id).collect());
+        let wanted = plans.iter().map(|plan| plan.event_id).collect();
+        self.published.keep(&wanted);
+        self.lines.keep(&wanted);
         self.compared.retain(|event_id, _| self.published.plan_revision_id(*event_id).is_some());
         for plan in plans {
             if self.published.plan_revision_id(plan.event_id) != Some(plan.plan_revision_id) {

@@ -1,7 +1,12 @@
 //! A room without a feed: bounded reads of the truth, at most once a second an event.
+//!
+//! A map that is read so is numbered by this node alone, in an odd epoch. A line is numbered by the database, so it does
+//! not matter who reads it.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use bytes::Bytes;
+use dashmap::DashMap;
 use fullhouse_protocol::{
     frames::{Head, Position, SEATS_MAX, Statuses},
     seat::Status,
@@ -10,8 +15,8 @@ use fullhouse_protocol::{
 use sqlx::PgPool;
 
 use super::{
-    OnFrame, Rooms,
-    room::{Room, Source},
+    OnFrame, Rooms, known,
+    room::{Line, Map, Room, Source, Topic},
 };
 use crate::outbox;
 
@@ -20,9 +25,9 @@ const READ_INTERVAL: Duration = Duration::from_secs(1);
 const UNWANTED_MAX: u32 = 60;
 
 /// The room of an event that the feed has said nothing of; `None` if there is no such event.
-pub(super) async fn open(rooms: &Rooms, event_id: i64) -> sqlx::Result<Option<Arc<Room>>> {
+pub(super) async fn open_map(rooms: &Rooms, event_id: i64) -> sqlx::Result<Option<Arc<Room<Map>>>> {
     let Ok(_turn) = rooms.0.reading.acquire().await else { return Ok(None) };
-    if let Some(room) = rooms.known(event_id) {
+    if let Some(room) = known(&rooms.0.maps, event_id) {
         return Ok(Some(room)); // somebody else was faster, or the feed has come
     }
     let Some(read) = read(&rooms.0.pool, event_id).await? else { return Ok(None) };
@@ -33,41 +38,70 @@ pub(super) async fn open(rooms: &Rooms, event_id: i64) -> sqlx::Result<Option<Ar
         seat_count: read.statuses.seat_count(),
         committed_at_ms: read.now_ms(),
     };
-    let room = Room::new(Track::new(head, read.statuses), Source::Database, &rooms.0.config, rooms.0.doors.clone());
-    Ok(Some(rooms.0.rooms.entry(event_id).or_insert_with(|| Arc::new(room)).clone()))
+    let map = Map::new(Track::new(head, read.statuses), Source::Database, &rooms.0.config);
+    let room = Room::new(map, rooms.0.doors.clone());
+    Ok(Some(rooms.0.maps.entry(event_id).or_insert_with(|| Arc::new(room)).clone()))
+}
+
+/// The room of a line that the feed has said nothing of; `None` if there is no such line.
+pub(super) async fn open_line(rooms: &Rooms, event_id: i64) -> sqlx::Result<Option<Arc<Room<Line>>>> {
+    let Ok(_turn) = rooms.0.reading.acquire().await else { return Ok(None) };
+    if let Some(room) = known(&rooms.0.lines, event_id) {
+        return Ok(Some(room));
+    }
+    let read = read_line(&rooms.0.pool, event_id).await?;
+    Ok(read.map(|(head, bytes)| rooms.take_line(&head, &bytes, Source::Database)))
 }
 
 /// Keeps the rooms without a feed as fresh as they may be, for as long as somebody wants them.
 pub(super) async fn run(rooms: Rooms, on_frame: OnFrame) {
     let mut tick = tokio::time::interval(READ_INTERVAL);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut unwanted: std::collections::HashMap<i64, u32> = std::collections::HashMap::new();
+    let (mut unwanted_maps, mut unwanted_lines) = (HashMap::new(), HashMap::new());
     loop {
         tick.tick().await;
-        let unfed: Vec<(i64, Arc<Room>)> = rooms
-            .0
-            .rooms
-            .iter()
-            .filter(|entry| entry.source() == Source::Database)
-            .map(|entry| (*entry.key(), entry.value().clone()))
-            .collect();
-        unwanted.retain(|event_id, _| unfed.iter().any(|(id, _)| id == event_id));
-        for (event_id, room) in unfed {
-            if room.is_wanted() {
-                unwanted.remove(&event_id);
-                refresh(&rooms, event_id, &room, &on_frame).await;
-                continue;
-            }
-            let count = unwanted.entry(event_id).or_default();
-            *count += 1;
-            if *count >= UNWANTED_MAX {
-                rooms.0.rooms.remove_if(&event_id, |_, room| room.source() == Source::Database && !room.is_wanted());
+        for (event_id, room) in wanted(&rooms.0.maps, Room::<Map>::source, &mut unwanted_maps) {
+            refresh(&rooms, event_id, &room, &on_frame).await;
+        }
+        for (event_id, _) in wanted(&rooms.0.lines, Room::<Line>::source, &mut unwanted_lines) {
+            match read_line(&rooms.0.pool, event_id).await {
+                Ok(Some((head, bytes))) => _ = rooms.take_line(&head, &bytes, Source::Database),
+                Ok(None) => tracing::warn!(event.id = event_id, "a line that somebody watches is gone"),
+                Err(error) => tracing::debug!(event.id = event_id, %error, "a line without a feed could not be read"),
             }
         }
     }
 }
 
-async fn refresh(rooms: &Rooms, event_id: i64, room: &Room, on_frame: &OnFrame) {
+/// The rooms that have no feed and that somebody wants. Those that nobody has wanted for long are closed.
+fn wanted<T: Topic>(
+    rooms: &DashMap<i64, Arc<Room<T>>>,
+    source: impl Fn(&Room<T>) -> Source,
+    unwanted: &mut HashMap<i64, u32>,
+) -> Vec<(i64, Arc<Room<T>>)> {
+    let unfed = rooms.iter().filter(|entry| source(entry) == Source::Database);
+    let mut unfed: Vec<(i64, Arc<Room<T>>)> = unfed.map(|entry| (*entry.key(), entry.value().clone())).collect();
+    unwanted.retain(|event_id, _| unfed.iter().any(|(id, _)| id == event_id));
+    unfed.retain(|(event_id, room)| {
+        if room.is_wanted() {
+            unwanted.remove(event_id);
+            return true;
+        }
+        let count = unwanted.entry(*event_id).or_default();
+        *count += 1;
+        if *count >= UNWANTED_MAX {
+            rooms.remove_if(event_id, |_, room| source(room) == Source::Database && !room.is_wanted());
+        }
+        false
+    });
+    unfed
+}
+
+async fn read_line(pool: &PgPool, event_id: i64) -> sqlx::Result<Option<(Head, Bytes)>> {
+    outbox::lines::of_event(&mut *pool.acquire().await?, event_id).await
+}
+
+async fn refresh(rooms: &Rooms, event_id: i64, room: &Room<Map>, on_frame: &OnFrame) {
     match read(&rooms.0.pool, event_id).await {
         Ok(Some(read)) => {
             let now_ms = read.now_ms();

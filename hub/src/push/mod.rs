@@ -1,12 +1,12 @@
 //! Rooms, rings and viewers: frames to every open map.
 //!
-//! The feed brings the relay's bytes; a [`room::Room`] an event applies and keeps them; each open map
-//! is a viewer, which is a cursor into the room's ring. Whoever can't hold a socket fetches the same
+//! The feed brings the relay's bytes; a [`room::Room`] applies and keeps them: one an event for its map, and one for
+//! its line of people, if it has one. Each open page is a viewer, which is a cursor into a room's ring. Whoever can't hold a socket fetches the same
 //! bytes over HTTP. Nothing here decides anything: a map is a hint, and the desk checks again.
 
 pub mod ring; // the last frames
 pub mod resource; // built and compressed once
-pub mod room; // an event's map, as of its head
+pub mod room; // an event's map or line, as of its head
 mod fallback; // a room without a feed
 mod wire; // a WebSocket, as far as we need it
 pub mod shard; // a thread of open maps
@@ -19,7 +19,7 @@ use std::{
 
 use dashmap::DashMap;
 use fullhouse_protocol::{
-    frames::{Frame, FrameError},
+    frames::{Frame, FrameError, Head},
     keyframe::{Assembly, KeyframePart},
     track::{Step, Track},
 };
@@ -28,7 +28,7 @@ use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
-    room::{Room, Source},
+    room::{Line, Map, Room, Source},
     shard::{Arrival, Doors, Numbers, Patience, Place, Places, Shares},
 };
 use crate::{
@@ -51,7 +51,8 @@ pub type OnFrame = Arc<dyn Fn(&Frame) + Send + Sync>;
 pub struct Rooms(Arc<Inner>);
 
 struct Inner {
-    rooms: DashMap<i64, Arc<Room>>,
+    maps: DashMap<i64, Arc<Room<Map>>>,
+    lines: DashMap<i64, Arc<Room<Line>>>,
     config: config::Push,
     pool: PgPool,
     reading: Semaphore,
@@ -84,7 +85,8 @@ impl Rooms {
             }
         });
         Ok(Self(Arc::new(Inner {
-            rooms: DashMap::new(),
+            maps: DashMap::new(),
+            lines: DashMap::new(),
             places: Shares::new(config.sockets_max, config.sockets_an_address_max),
             turned_away: Places::new(TURNED_AWAY_AT_ONCE_MAX),
             doors,
@@ -104,18 +106,28 @@ impl Rooms {
         self.0.tasks.spawn(self.until_stop(fallback::run(self.clone(), on_frame)));
     }
 
-    /// The room of an event; `None` if there is no such event. Reads the database if the feed has not named it.
-    pub async fn get(&self, event_id: i64) -> sqlx::Result<Option<Arc<Room>>> {
-        match self.known(event_id) {
+    /// The room of an event's map; `None` if there is no such event. Reads the database if the feed has not named it.
+    pub async fn map(&self, event_id: i64) -> sqlx::Result<Option<Arc<Room<Map>>>> {
+        match known(&self.0.maps, event_id) {
             Some(room) => Ok(Some(room)),
-            None => fallback::open(self, event_id).await,
+            None => fallback::open_map(self, event_id).await,
         }
     }
 
-    fn known(&self, event_id: i64) -> Option<Arc<Room>> {
-        let room = self.0.rooms.get(&event_id)?;
-        room.ask(); // within the guard, so that it is not closed as unwanted in the same moment
-        Some(room.clone())
+    /// The room of an event's line; `None` if there is no such event, or people do not wait for it in a line.
+    pub async fn line(&self, event_id: i64) -> sqlx::Result<Option<Arc<Room<Line>>>> {
+        match known(&self.0.lines, event_id) {
+            Some(room) => Ok(Some(room)),
+            None => fallback::open_line(self, event_id).await,
+        }
+    }
+
+    /// Takes a revision of a line, by whichever way it came.
+    fn take_line(&self, head: &Head, bytes: &[u8], source: Source) -> Arc<Room<Line>> {
+        let new = || Arc::new(Room::new(Line::new(*head, bytes, source), self.0.doors.clone()));
+        let room = self.0.lines.entry(head.event_id).or_insert_with(new).clone();
+        room.take(head, bytes, source);
+        room
     }
 
     /// A place for one more socket of this address, if there is one.
@@ -165,6 +177,12 @@ impl Rooms {
     }
 }
 
+fn known<T: room::Topic>(rooms: &DashMap<i64, Arc<Room<T>>>, event_id: i64) -> Option<Arc<Room<T>>> {
+    let room = rooms.get(&event_id)?;
+    room.ask(); // within the guard, so that it is not closed as unwanted in the same moment
+    Some(room.clone())
+}
+
 /// What makes rooms of the feed.
 struct Follower {
     rooms: Rooms,
@@ -190,7 +208,7 @@ impl Follower {
                 Delivery::StartedAnew => {
                     tracing::warn!("the stream is not the one that was read so far");
                     self.assemblies.clear();
-                    self.rooms.0.rooms.iter().for_each(|room| room.doubt());
+                    self.rooms.0.maps.iter().for_each(|room| room.doubt()); // lines are numbered by the database
                 }
             }
         }
@@ -212,7 +230,7 @@ impl Follower {
             },
             Kind::Frame => match Frame::decode(&message.bytes) {
                 Ok(Frame::Delta { head, changes }) => {
-                    let Some(room) = self.rooms.0.rooms.get(&event_id).map(|room| room.clone()) else {
+                    let Some(room) = self.rooms.0.maps.get(&event_id).map(|room| room.clone()) else {
                         return Step::Known; // until its keyframe comes
                     };
                     let step = room.take_frame(&head, &changes, &message.bytes);
@@ -224,16 +242,24 @@ impl Follower {
                 Ok(_) => Step::Known,
                 Err(error) => unreadable(event_id, error),
             },
+            Kind::Line => match Frame::decode(&message.bytes) {
+                Ok(Frame::Line { head, .. }) if head.event_id == event_id => {
+                    self.rooms.take_line(&head, &message.bytes, Source::Feed);
+                    Step::Applied
+                }
+                Ok(_) => Step::Known,
+                Err(error) => unreadable(event_id, error),
+            },
         }
     }
 
     fn take_keyframe(&self, event_id: i64, track: Track) {
         let frame = Frame::Snapshot { head: track.head, statuses: track.statuses.clone() };
-        let is_new = match self.rooms.0.rooms.entry(event_id) {
+        let is_new = match self.rooms.0.maps.entry(event_id) {
             dashmap::Entry::Occupied(room) => room.get().take_keyframe(track),
             dashmap::Entry::Vacant(slot) => {
                 let inner = &self.rooms.0;
-                slot.insert(Arc::new(Room::new(track, Source::Feed, &inner.config, inner.doors.clone())));
+                slot.insert(Arc::new(Room::new(Map::new(track, Source::Feed, &inner.config), inner.doors.clone())));
                 true
             }
         };

@@ -15,11 +15,19 @@ use bytes::Bytes;
 
 #[derive(Debug)]
 pub struct Ring {
-    frames: VecDeque<(Instant, Bytes)>,
+    frames: VecDeque<Kept>,
     /// The number of the last frame.
     last: u64,
     frames_max: usize,
     age_max: Duration,
+}
+
+#[derive(Debug)]
+struct Kept {
+    since: Instant,
+    /// When the oldest change in it was made.
+    made_at_ms: u64,
+    bytes: Bytes,
 }
 
 impl Ring {
@@ -35,33 +43,38 @@ impl Ring {
     }
 
     /// Adds the next frame, and lets go of what is too old or too much.
-    pub fn push(&mut self, bytes: Bytes, now: Instant) {
+    pub fn push(&mut self, bytes: Bytes, made_at_ms: u64, now: Instant) {
         self.last += 1;
-        self.frames.push_back((now, bytes));
+        self.frames.push_back(Kept { since: now, made_at_ms, bytes });
         while self.frames.len() > self.frames_max
-            || self.frames.front().is_some_and(|(at, _)| now.duration_since(*at) > self.age_max)
+            || self.frames.front().is_some_and(|kept| now.duration_since(kept.since) > self.age_max)
         {
             self.frames.pop_front();
         }
     }
 
-    /// The frames after `frame`, oldest first; `None` if the first of them is gone.
-    pub fn after(&self, frame: u64) -> Option<impl Iterator<Item = &Bytes>> {
+    /// The last frame, if it is still there.
+    pub fn last(&self) -> Option<&Bytes> {
+        self.frames.back().map(|kept| &kept.bytes)
+    }
+
+    /// When the oldest change after `frame` was made; `None` if there is none, or the first of them is gone.
+    pub fn oldest_after(&self, frame: u64) -> Option<u64> {
         let missing = usize::try_from(self.last.checked_sub(frame)?).ok()?;
         let skip = self.frames.len().checked_sub(missing)?;
-        Some(self.frames.range(skip..).map(|(_, bytes)| bytes))
+        self.frames.range(skip..).map(|kept| kept.made_at_ms).min()
     }
 
     /// The newest frames that together have at most `bytes_max`, oldest first.
     pub fn newest(&self, bytes_max: usize) -> impl Iterator<Item = &Bytes> {
         let mut room = bytes_max;
-        let fits = self.frames.iter().rev().take_while(|(_, bytes)| {
-            let fits = bytes.len() <= room;
-            room = room.saturating_sub(bytes.len());
+        let fits = self.frames.iter().rev().take_while(|kept| {
+            let fits = kept.bytes.len() <= room;
+            room = room.saturating_sub(kept.bytes.len());
             fits
         });
         let count = fits.count();
-        self.frames.range(self.frames.len() - count..).map(|(_, bytes)| bytes)
+        self.frames.range(self.frames.len() - count..).map(|kept| &kept.bytes)
     }
 }
 
@@ -73,31 +86,35 @@ mod tests {
         Bytes::from(vec![n; 10])
     }
 
-    fn after(ring: &Ring, frame: u64) -> Option<Vec<u8>> {
-        ring.after(frame).map(|frames| frames.map(|bytes| bytes[0]).collect())
+    /// The frames of these tests are made in the ms of their number.
+    fn push(ring: &mut Ring, n: u8, now: Instant) {
+        ring.push(frame(n), n.into(), now);
     }
 
     #[test]
     fn it_is_bounded_by_number_and_by_age() {
         let start = Instant::now();
         let mut ring = Ring::new(7, 3, Duration::from_secs(30));
-        assert_eq!((after(&ring, 7), after(&ring, 6), after(&ring, 8)), (Some(vec![]), None, None));
+        let after = |ring: &Ring, frames: [u64; 3]| frames.map(|frame| ring.oldest_after(frame));
+        assert_eq!(after(&ring, [7, 6, 8]), [None; 3]);
         for n in 8..=11 {
-            ring.push(frame(n), start);
+            push(&mut ring, n, start);
         }
-        assert_eq!(after(&ring, 8), Some(vec![9, 10, 11]));
-        assert_eq!((after(&ring, 7), after(&ring, 11), after(&ring, 12)), (None, Some(vec![]), None));
-        ring.push(frame(12), start + Duration::from_secs(31));
-        assert_eq!((after(&ring, 10), after(&ring, 11)), (None, Some(vec![12])));
+        assert_eq!(after(&ring, [8, 7, 10]), [Some(9), None, Some(11)]);
+        assert_eq!((after(&ring, [11, 12, 99]), ring.last()), ([None; 3], Some(&frame(11))));
+        push(&mut ring, 12, start + Duration::from_secs(31));
+        assert_eq!(after(&ring, [10, 11, 12]), [None, Some(12), None]);
+        ring.push(frame(13), 5, start + Duration::from_secs(31));
+        assert_eq!(after(&ring, [11, 12, 13]), [Some(5), Some(5), None], "one that was made earlier and came later");
         ring.restart(50);
-        assert_eq!((after(&ring, 49), after(&ring, 50)), (None, Some(vec![])));
+        assert_eq!((after(&ring, [49, 50, 51]), ring.last()), ([None; 3], None));
     }
 
     #[test]
     fn the_newest_are_those_that_fit() {
         let mut ring = Ring::new(0, 9, Duration::from_secs(30));
         for n in 1..=5 {
-            ring.push(frame(n), Instant::now());
+            push(&mut ring, n, Instant::now());
         }
         let newest = |bytes_max| ring.newest(bytes_max).map(|bytes| bytes[0]).collect::<Vec<_>>();
         assert_eq!((newest(29), newest(30), newest(9), newest(1000).len()), (vec![4, 5], vec![3, 4, 5], vec![], 5));

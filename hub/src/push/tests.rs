@@ -30,8 +30,8 @@ impl Node {
         Self { follower: Follower { rooms, assemblies: HashMap::new(), on_frame }, arriving: VecDeque::new() }
     }
 
-    fn room(&self) -> Option<Arc<Room>> {
-        self.follower.rooms.known(EVENT)
+    fn room(&self) -> Option<Arc<Room<Map>>> {
+        known(&self.follower.rooms.0.maps, EVENT)
     }
 
     fn receive(&mut self, count: usize) {

@@ -8,8 +8,11 @@ use super::{Speech, tally::Tally};
 
 /// The header, and where a span begins.
 const LOOKED_AT: usize = HEADER_BYTES + 8;
+const NATS_PING: &[u8] = b"PING\r\n";
 const RESYNC: u8 = 2;
 const SPAN: u8 = 5;
+const LINE: u8 = 6;
+const RANGE: u8 = 7;
 
 /// Where a connection stands in what it is sent.
 pub(super) struct Reading {
@@ -56,22 +59,32 @@ impl Reading {
                 1 | 2 => {
                     let needed = match speech {
                         Speech::WebSocket => LOOKED_AT,
-                        Speech::Nats => 24 + LOOKED_AT,
+                        Speech::Nats => 24 + NATS_PING.len() + LOOKED_AT,
                     };
                     if content.len() < length.min(needed) {
                         return (used, None);
                     }
+                    // A server may put its first ping and a frame into one message.
+                    let pings = match speech {
+                        Speech::WebSocket => 0,
+                        Speech::Nats => content.chunks(NATS_PING.len()).take_while(|line| *line == NATS_PING).count(),
+                    };
+                    let before = pings * NATS_PING.len();
+                    let said = (pings > 0).then_some(Said::NatsPing);
                     let unit = match speech {
                         Speech::WebSocket => Some((0, length)),
-                        Speech::Nats => nats_unit(content),
+                        Speech::Nats => nats_unit(&content[before..]),
                     };
-                    let Some((lead, unit)) = unit else {
-                        return (used + header + length, content.starts_with(b"PING").then_some(Said::NatsPing));
+                    let Some((lead, unit)) = unit.filter(|_| before < length) else {
+                        return (used + header + length, said);
                     };
-                    self.frames = (length / unit.max(1)).max(1) as u32;
-                    self.note(&content[lead..], tally);
+                    self.frames = ((length - before) / unit.max(1)).max(1) as u32;
+                    self.note(&content[before + lead..], tally);
                     used += header;
                     self.left = length as u32;
+                    if said.is_some() {
+                        return (used, said);
+                    }
                 }
                 8 | 9 => {
                     if content.len() < length {
@@ -107,10 +120,14 @@ impl Reading {
             tally.resyncs += 1;
         } else if at.0 != self.at.0 {
             tally.wrong += u64::from(self.at.0 != 0);
+        } else if kind == LINE {
+            tally.wrong += u64::from(at.1 <= self.at.1); // each is the whole of it, and they only rise
         } else {
-            let since = if kind == SPAN { number(HEADER_BYTES) } else { at.1.saturating_sub(1) };
-            tally.spans += u64::from(kind == SPAN);
-            let follows = if kind == SPAN { since <= self.at.1 } else { since == self.at.1 };
+            let is_span = kind == SPAN || kind == RANGE;
+            tally.ranges += u64::from(kind == RANGE);
+            let since = if is_span { number(HEADER_BYTES) } else { at.1.saturating_sub(1) };
+            tally.spans += u64::from(is_span);
+            let follows = if is_span { since <= self.at.1 } else { since == self.at.1 };
             tally.wrong += u64::from(!follows || at.1 <= self.at.1);
         }
         self.at = (at.0, at.1 + u64::from(self.frames) - 1);
@@ -139,4 +156,32 @@ fn nats_unit(content: &[u8]) -> Option<(usize, usize)> {
 /// A client's message. A mask of zeros is a mask.
 pub(super) fn masked(kind: u8, content: &[u8]) -> Vec<u8> {
     [&[0x80 | kind, 0x80 | content.len() as u8, 0, 0, 0, 0], content].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use fullhouse_protocol::frames::{Head, Position, encode_delta};
+
+    use super::*;
+
+    fn message(content: &[u8]) -> Vec<u8> {
+        [&[0x82, 126, (content.len() >> 8) as u8, content.len() as u8][..], content].concat()
+    }
+
+    #[test]
+    fn a_ping_of_nats_does_not_hide_the_frame_behind_it() {
+        let head = Head { event_id: 1, at: Position { epoch: 2, frame: 7 }, seat_count: 1, committed_at_ms: 5 };
+        let frame = encode_delta(&head, &[]);
+        let told = [format!("MSG f 1 {}\r\n", frame.len()).as_bytes(), &frame, b"\r\n"].concat();
+        for (before, times) in [("", 1), ("PING\r\n", 1), ("PING\r\nPING\r\n", 1), ("PING\r\n", 2)] {
+            let bytes = message(&[before.as_bytes(), &told.repeat(times)].concat());
+            let (mut reading, mut tally, mut begin, mut pinged) = (Reading::new((0, 0)), Tally::default(), 0, false);
+            while begin < bytes.len() {
+                let (used, said) = reading.take(&bytes[begin..], Speech::Nats, 9, &mut tally);
+                (begin, pinged) = (begin + used, pinged || matches!(said, Some(Said::NatsPing)));
+            }
+            assert_eq!((tally.frames, reading.at.1), (times as u64, 6 + times as u64), "{before:?}");
+            assert_eq!(pinged, !before.is_empty());
+        }
+    }
 }

@@ -10,7 +10,9 @@ pub struct Tally {
     /// Messages with frames.
     pub messages: u64,
     pub frames: u64,
+    /// Several frames in one, and how many of those were packed.
     pub spans: u64,
+    pub ranges: u64,
     pub resyncs: u64,
     /// Frames that did not follow on what the viewer had.
     pub wrong: u64,
@@ -40,6 +42,7 @@ impl Tally {
         self.messages += other.messages;
         self.frames += other.frames;
         self.spans += other.spans;
+        self.ranges += other.ranges;
         self.resyncs += other.resyncs;
         self.wrong += other.wrong;
         self.lost += other.lost;

@@ -1,7 +1,7 @@
 //! The feed over NATS JetStream: one stream a deployment, one publisher, any number of nodes.
 //!
-//! Subjects: `S.frame.<event>` and `S.key.<event>` carry frames and parts of keyframes, `S.mark` the
-//! sequence from which a node that comes later has a keyframe of every event (`S` is `nats.stream`).
+//! Subjects: `S.frame.<event>` and `S.key.<event>` carry frames and parts of keyframes, `S.line.<event>` lines
+//! of people, `S.mark` the sequence from which a node that comes later has a keyframe of every event (`S` is `nats.stream`).
 //!
 //! Invariants
 //! - Each publish names the sequence that it follows on, so two publishers can't both go on.
@@ -143,6 +143,7 @@ impl Nats {
         let kind = match kind {
             Kind::Frame => "frame",
             Kind::Keyframe => "key",
+            Kind::Line => "line",
         };
         format!("{}.{kind}.{event_id}", self.config.stream)
     }
@@ -157,6 +158,7 @@ impl Nats {
         let kind = match kind {
             "frame" => Kind::Frame,
             "key" => Kind::Keyframe,
+            "line" => Kind::Line,
             _ => return None,
         };
         Some((kind, event_id.parse().ok()?))

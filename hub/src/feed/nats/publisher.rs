@@ -216,6 +216,7 @@ impl Replay {
                     self.tracks.remove(&event_id); // only its next keyframe proves something again
                 }
             }
+            Kind::Line => {} // the database numbers them: whoever leads publishes them all anew
         }
     }
 }

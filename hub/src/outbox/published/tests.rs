@@ -44,6 +44,7 @@ impl Room {
                     assert!((1..=LIMITS.frame_changes_max).contains(&changes.len()));
                     assert_eq!(self.track.as_mut().unwrap().apply(&head, &changes), Step::Applied);
                 }
+                Kind::Line => panic!("not of a map"),
             }
         }
     }

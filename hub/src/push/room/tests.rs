@@ -1,10 +1,14 @@
 use fullhouse_protocol::{
-    frames::{Frame, decode_body},
+    frames::{Change, Frame, Head, LINE_EPOCH, decode_body, encode_delta, encode_line},
     seat::Status::{self, Available, Held, Sold},
+    track::{Follower, Step, Track},
 };
 
 use super::*;
-use crate::config::Config;
+use crate::{
+    config::{self, Config},
+    push::wire,
+};
 
 pub(in crate::push) fn config(ring_frames_max: usize) -> config::Push {
     config::Push { ring_frames_max, ..Config::defaults().push }
@@ -16,11 +20,15 @@ pub(in crate::push) fn track(epoch: u64, frame: u64, statuses: &[Status]) -> Tra
     Track::new(head, statuses.iter().copied().collect())
 }
 
-fn room(ring_frames_max: usize) -> Room {
-    Room::new(track(10, 0, &[Available; 4]), Source::Feed, &config(ring_frames_max), Doors::default())
+fn room_of(track: Track, source: Source, ring_frames_max: usize) -> Room<Map> {
+    Room::new(Map::new(track, source, &config(ring_frames_max)), Doors::default())
 }
 
-fn publish(room: &Room, epoch: u64, frame: u64, seat_no: u32, status: Status) -> Step {
+fn room(ring_frames_max: usize) -> Room<Map> {
+    room_of(track(10, 0, &[Available; 4]), Source::Feed, ring_frames_max)
+}
+
+fn publish(room: &Room<Map>, epoch: u64, frame: u64, seat_no: u32, status: Status) -> Step {
     let head = Head { at: Position { epoch, frame }, ..room.track().head };
     let changes = [Change { seat_no, status }];
     room.take_frame(&head, &changes, &encode_delta(&head, &changes))
@@ -31,7 +39,7 @@ fn at(epoch: u64, frame: u64) -> Option<Position> {
 }
 
 /// The messages that a viewer is given until there is no more.
-fn given(room: &Room, mut cursor: Option<Position>) -> Vec<Frame> {
+fn given(room: &Room<Map>, mut cursor: Option<Position>) -> Vec<Frame> {
     let mut frames = Vec::new();
     while let Next::Message { bytes, at } = room.next(cursor) {
         frames.push(Frame::decode(wire::content(&bytes)).unwrap());
@@ -42,10 +50,12 @@ fn given(room: &Room, mut cursor: Option<Position>) -> Vec<Frame> {
 }
 
 /// As letters and numbers: a delta, a span and what it follows on, a resync.
-fn told(room: &Room, cursor: Option<Position>) -> Vec<String> {
+fn told(room: &Room<Map>, cursor: Option<Position>) -> Vec<String> {
     let short = |frame: &Frame| match frame {
         Frame::Delta { head, .. } => format!("d{}", head.at.frame),
         Frame::Span { head, since, .. } => format!("s{since}-{}", head.at.frame),
+        Frame::Range { head, since, .. } => format!("p{since}-{}", head.at.frame),
+        Frame::Line { .. } => panic!("of another room"),
         Frame::Resync { head } => format!("r{}", head.at.frame),
         Frame::Snapshot { .. } => panic!("never over a socket"),
     };
@@ -66,22 +76,45 @@ fn a_viewer_resumes_where_it_left_off() {
     assert_eq!(told(&room, None), ["r3"], "whoever names nothing is told the head");
 }
 
-#[test]
-fn what_is_put_together_is_no_larger_than_a_frame_may_be() {
-    let room = Room::new(
-        track(10, 0, &[Available; 900]),
-        Source::Feed,
-        &config::Push { frame_changes_max: 500, ..config(100) },
-        Doors::default(),
-    );
+/// Changes of `count` seats in each of five frames, a step apart, and each made before the one before.
+fn churned(seat_count: usize, count: u32, step: u32) -> Room<Map> {
+    let room = room_of(track(10, 0, &vec![Available; seat_count]), Source::Feed, 100);
     for frame in 1..=5 {
         let head = Head { at: Position { epoch: 10, frame }, committed_at_ms: 100 - frame, ..room.track().head };
-        let changes: Vec<Change> = (0..200).map(|n| Change { seat_no: n + 100 * frame as u32, status: Held }).collect();
-        room.take_frame(&head, &changes, &encode_delta(&head, &changes));
+        let first = 1 + frame as u32;
+        let status = if frame == 5 { Sold } else { Held };
+        let changes: Vec<Change> = (0..count).map(|n| Change { seat_no: first + n * step, status }).collect();
+        assert_eq!(room.take_frame(&head, &changes, &encode_delta(&head, &changes)), Step::Applied);
     }
-    assert_eq!(told(&room, at(10, 0)), ["s0-4", "d5"]);
-    assert_eq!(told(&room, at(10, 0)), ["s0-4", "d5"], "and from memory");
-    assert_eq!(given(&room, at(10, 0))[0].head().committed_at_ms, 96, "of its oldest change");
+    room
+}
+
+#[test]
+fn whoever_is_behind_gets_one_message_in_the_smaller_form() {
+    for (count, step, told_is, bytes_max) in
+        [(2, 400, "s0-5", 200), (200, 1, "s0-5", 900), (300, 1, "p0-5", 140), (300, 3, "p0-5", 300)]
+    {
+        let room = churned(1_000, count, step);
+        assert_eq!(told(&room, at(10, 0)), [told_is], "{count} changes, each {step}");
+        assert_eq!(told(&room, at(10, 4)), ["d5"], "the next frame alone is the one that came");
+        let Next::Message { bytes, .. } = room.next(at(10, 0)) else { panic!() };
+        assert!(bytes.len() <= bytes_max, "{count} changes, each {step}: {} bytes", bytes.len());
+        assert_eq!(given(&room, at(10, 0))[0].head().committed_at_ms, 95, "of its oldest change");
+        // From wherever it stands, a viewer ends at the room's map.
+        for since in 0..5 {
+            let mut stands = room_of(track(10, 0, &[Available; 1_000]), Source::Feed, 100).track();
+            for frame in &decode_body(&room.recent().bytes).unwrap().1[..since as usize] {
+                let Frame::Delta { head, changes } = frame else { panic!() };
+                assert_eq!(stands.apply(head, changes), Step::Applied);
+            }
+            let mut client = Follower::default();
+            client.take(Frame::Snapshot { head: stands.head, statuses: stands.statuses });
+            for frame in given(&room, at(10, since)) {
+                client.take(frame);
+            }
+            assert_eq!(client.track(), Some(&room.track()), "from {since}");
+        }
+    }
 }
 
 #[test]
@@ -125,9 +158,9 @@ fn a_keyframe_moves_a_room_only_forward() {
     assert!(!room.take_keyframe(track(8, 9, &[Held; 4])));
     assert_eq!(told(&room, at(10, 0)), ["s0-2"], "and the ring is as it was");
 
-    assert!(room.take_keyframe(track(10, 3, &[Sold; 4])), "too large for frames: in their row, as a resync");
-    assert_eq!(told(&room, at(10, 0)), ["s0-2", "r3"]);
-    assert_eq!(told(&room, at(10, 1)), ["d2", "r3"]);
+    assert!(room.take_keyframe(track(10, 3, &[Sold; 4])), "too large for the bus's frames: in their row");
+    assert_eq!(told(&room, at(10, 0)), ["s0-3"]);
+    assert_eq!(told(&room, at(10, 2)), ["d3"]);
 
     assert!(room.take_keyframe(track(10, 7, &[Held; 4])), "what was missed is made up for");
     assert_eq!(told(&room, at(10, 3)), ["r7"]);
@@ -148,7 +181,7 @@ fn a_stream_that_started_anew_is_believed() {
 
 #[test]
 fn a_room_without_a_feed_numbers_its_own_frames_until_it_has_one() {
-    let room = Room::new(track(11, 0, &[Available; 4]), Source::Database, &config(10), Doors::default());
+    let room = room_of(track(11, 0, &[Available; 4]), Source::Database, 10);
     assert_eq!(room.take_rows(track(0, 0, &[Available; 4]).statuses, 5), None);
     assert!(room.take_rows(track(0, 0, &[Held, Sold, Available, Available]).statuses, 6).is_some());
     assert_eq!(publish(&room, 10, 1, 0, Sold), Step::Known, "a frame without its keyframe");
@@ -173,4 +206,47 @@ fn what_is_fetched_is_built_once_for_a_position() {
     assert_eq!(Track::new(head, statuses), room.track());
     let (head, frames) = decode_body(&room.recent().bytes).unwrap();
     assert_eq!((head, frames.len()), (room.track().head, 2));
+}
+
+fn line(revision: u64) -> (Head, Bytes) {
+    let at = Position { epoch: LINE_EPOCH, frame: revision };
+    let head = Head { event_id: 1, at, seat_count: 0, committed_at_ms: 1_000 + revision };
+    (head, encode_line(&head, &format!("{{\"revision\":{revision}}}")))
+}
+
+/// What a viewer of a line is told: revisions.
+fn told_of_line(room: &Room<Line>, cursor: Option<Position>) -> Vec<u64> {
+    let Next::Message { bytes, at } = room.next(cursor) else { return Vec::new() };
+    let Frame::Line { head, json } = Frame::decode(wire::content(&bytes)).unwrap() else { panic!() };
+    assert_eq!((head.at, json), (at, format!("{{\"revision\":{}}}", at.frame)));
+    assert_eq!(room.next(Some(at)), Next::Nothing);
+    vec![at.frame]
+}
+
+#[test]
+fn a_line_is_its_newest_revision_and_never_goes_back() {
+    let (head, bytes) = line(7);
+    let room = Room::new(Line::new(head, &bytes, Source::Database), Doors::default());
+    let of = |frame| Some(Position { epoch: LINE_EPOCH, frame });
+    assert_eq!(
+        (told_of_line(&room, None), told_of_line(&room, of(3)), told_of_line(&room, of(7))),
+        (vec![7], vec![7], vec![])
+    );
+    assert_eq!(told_of_line(&room, at(10, 99)), [7], "whatever another epoch may be");
+    for (revision, source, is_taken, newest) in [
+        (9, Source::Feed, true, 9),
+        (8, Source::Feed, false, 9), // late, or of a leader that is stale
+        (9, Source::Feed, false, 9), // again
+        (8, Source::Database, false, 9),
+        (40, Source::Database, true, 40),
+    ] {
+        let (head, bytes) = line(revision);
+        assert_eq!(room.take(&head, &bytes, source), is_taken);
+        assert_eq!((told_of_line(&room, None), room.at()), (vec![newest], of(newest).unwrap()));
+        assert_eq!(room.source(), Source::Feed, "once it has one it is not read any more");
+    }
+    assert_eq!(told_of_line(&room, of(7)), [40], "whoever is behind gets the newest, and no resync");
+    assert_eq!(room.next(of(41)), Next::Ahead, "from a node that knows more");
+    let (head, frames) = decode_body(&room.recent().bytes).unwrap();
+    assert_eq!((head.at.frame, frames.len(), frames[0].head().at.frame), (40, 1, 40));
 }

@@ -19,7 +19,7 @@ use tokio_tungstenite::tungstenite::{
 
 use super::*;
 use crate::push::room::{
-    Source,
+    Map, Source,
     tests::{config, track},
 };
 
@@ -27,7 +27,7 @@ const PATIENCE: Patience = Patience { send: Duration::from_secs(20), ping_interv
 
 struct Node {
     shard: Shard,
-    room: Arc<Room>,
+    room: Arc<Room<Map>>,
     places: Arc<Places>,
     now: Instant,
     listener: TcpListener,
@@ -45,7 +45,8 @@ impl Node {
         let now = Instant::now();
         let shard = Shard::new(door.clone(), PATIENCE, Arc::default(), now).unwrap();
         let doors = Doors([door].into());
-        let room = Room::new(track(10, 0, &vec![Available; seats]), Source::Feed, &config(ring_frames_max), doors);
+        let map = Map::new(track(10, 0, &vec![Available; seats]), Source::Feed, &config(ring_frames_max));
+        let room = Room::new(map, doors);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         Self { shard, room: Arc::new(room), places: Places::new(100_000), now, listener }
     }
@@ -162,7 +163,7 @@ fn a_viewer_gets_what_follows_on_its_cursor() {
     let mut resumed = node.open(at(1));
     assert!(matches!(node.frame(&mut resumed), Frame::Delta { head, .. } if head.at.frame == 2));
     let mut further_back = node.open(at(0));
-    assert!(matches!(node.frame(&mut further_back), Frame::Span { head, since: 0, .. } if head.at.frame == 2));
+    assert!(matches!(node.frame(&mut further_back), Frame::Range { head, since: 0, .. } if head.at.frame == 2));
     let mut fresh = node.open(None);
     assert!(matches!(node.frame(&mut fresh), Frame::Resync { head } if head.at.frame == 2));
     node.publish(Held);
@@ -372,7 +373,7 @@ fn whoever_is_turned_away_is_told_why() {
 fn what_came_with_the_handshake_is_heard() {
     let mut node = Node::new(10);
     let (stream, mut theirs) = node.wire();
-    let (entry, place) = (Ok(node.room.clone()), node.places.take().unwrap());
+    let (entry, place) = (Ok(node.room.clone() as Arc<Room>), node.places.take().unwrap());
     let read_ahead = Bytes::from_static(&[0x89, 0x80, 1, 2, 3, 4]);
     node.shard.door.enter(Arrival { stream, entry, cursor: at(0), read_ahead, place });
     node.turn();
@@ -439,7 +440,7 @@ fn random_schedule(seed: u64) {
 }
 
 /// A later keyframe of the relay: a change too large for frames, or a map that skips some.
-fn track_of(room: &Room, skip: u64) -> fullhouse_protocol::track::Track {
+fn track_of(room: &Room<Map>, skip: u64) -> fullhouse_protocol::track::Track {
     let mut track = room.track();
     track.head.at.frame += 1 + skip;
     for seat_no in 0..1_500 {

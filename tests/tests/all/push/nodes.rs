@@ -44,7 +44,7 @@ async fn a_viewer_resumes_on_any_node() {
 }
 
 fn map_at(hub: &Hub, event: i64) -> fullhouse_protocol::frames::Position {
-    futures_util::FutureExt::now_or_never(hub.parts().rooms.get(event)).unwrap().unwrap().unwrap().at()
+    futures_util::FutureExt::now_or_never(hub.parts().rooms.map(event)).unwrap().unwrap().unwrap().at()
 }
 
 #[tokio::test]

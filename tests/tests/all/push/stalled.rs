@@ -55,7 +55,7 @@ fn read_on(mut socket: Socket, read: Arc<AtomicU64>) -> JoinHandle<()> {
             let Wire::Binary(bytes) = message else { continue };
             let (head, since) = match Frame::decode(&bytes).expect("a frame") {
                 Frame::Delta { head, .. } => (head, head.at.frame - 1),
-                Frame::Span { head, since, .. } => (head, since),
+                Frame::Span { head, since, .. } | Frame::Range { head, since, .. } => (head, since),
                 other => panic!("no gap, and no resync: {other:?}"),
             };
             assert!(last.is_none_or(|last| last == since), "what follows on {since} after {last:?}");
