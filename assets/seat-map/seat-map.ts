@@ -44,6 +44,9 @@ export interface SeatMapOptions {
   onView?: (far: boolean) => void;
 }
 
+/** The mark that a drawing with changes leaves; its detail is when the oldest of them was committed, in ms since 1970. */
+const SEATS_DRAWN = 'seats drawn';
+
 export class SeatMap {
   readonly canvas = document.createElement('canvas');
   readonly plan: Plan;
@@ -68,6 +71,8 @@ export class SeatMap {
   private focused = -1;
   private hovered = -1;
   private wasFar: boolean | null = null;
+  /** When the oldest change was committed that is not drawn yet; 0 for none. */
+  private madeAt = 0;
 
   constructor(
     private readonly host: HTMLElement,
@@ -131,7 +136,9 @@ export class SeatMap {
     this.wake();
   }
 
-  apply(seats: ArrayLike<number>, statuses: ArrayLike<number>): void {
+  /** `madeAt` is when the oldest of these changes was committed; drawing it leaves the mark `SEATS_DRAWN`. */
+  apply(seats: ArrayLike<number>, statuses: ArrayLike<number>, madeAt = 0): void {
+    if (madeAt > 0) this.madeAt = this.madeAt > 0 ? Math.min(this.madeAt, madeAt) : madeAt;
     for (let i = 0; i < seats.length; i++) {
       if (this.board.set(seats[i], statuses[i])) this.pictures.change(seats[i]);
     }
@@ -398,6 +405,11 @@ export class SeatMap {
     if (far !== this.wasFar) {
       this.wasFar = far;
       this.options.onView?.(far);
+    }
+    if (this.madeAt > 0) {
+      performance.clearMarks(SEATS_DRAWN); // whoever observes it has it; the page keeps one
+      performance.mark(SEATS_DRAWN, { detail: this.madeAt });
+      this.madeAt = 0;
     }
     this.paintTime = performance.now() - begin;
     if (pilot.flying || this.words.borrowed) this.wake();

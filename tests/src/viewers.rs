@@ -371,10 +371,14 @@ impl Crowd {
                     }
                 }
                 State::Greeting => {
-                    if !bytes.ends_with(b"PONG\r\n") {
-                        break;
+                    let pong = b"PONG\r\n";
+                    let Some(at) = bytes.windows(pong.len()).position(|some| some == pong) else { break };
+                    bytes = &bytes[at + pong.len()..];
+                    // The server's first ping may come with it.
+                    if let Some(rest) = bytes.strip_prefix(b"PING\r\n") {
+                        bytes = rest;
+                        let _ = viewer.stream.write(&reading::masked(2, pong));
                     }
-                    bytes = &[];
                     self.opened(index);
                 }
                 State::Open => {

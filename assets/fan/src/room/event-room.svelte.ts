@@ -112,7 +112,7 @@ export class EventRoom {
     this.tabs = otherTabs(this.id, () => void this.readHold());
     this.feed = new Feed(this.id, browserPorts(), {
       whole: (statuses) => this.whole(statuses),
-      changed: (delta) => this.changed(delta.seats, delta.statuses),
+      changed: (delta) => this.changed(delta.seats, delta.statuses, delta.committedAt),
       state: (state) => (this.feedState = state),
     });
     this.feed.start();
@@ -480,8 +480,8 @@ export class EventRoom {
     this.bump();
   }
 
-  private changed(seats: Uint32Array, statuses: Uint8Array): void {
-    if (this.map) this.map.apply(seats, statuses);
+  private changed(seats: Uint32Array, statuses: Uint8Array, madeAt: number): void {
+    if (this.map) this.map.apply(seats, statuses, madeAt);
     else for (let i = 0; i < seats.length; i++) this.board.set(seats[i], statuses[i]);
     if (this.picked.length > 0) this.checkPicked();
     // Ours turned free or sold without our doing: another tab or device, or time ran out.

@@ -6,7 +6,7 @@ use std::{
 };
 
 /// The kernel counts a process's time in these.
-const TICK_US: f64 = 10_000.0;
+pub const TICK_US: f64 = 10_000.0;
 
 /// Microseconds on a processor.
 #[derive(Debug, Clone, Copy, Default)]

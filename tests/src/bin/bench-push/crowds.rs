@@ -147,11 +147,22 @@ pub struct Crowds(Vec<Process>);
 impl Crowds {
     /// So many at each of these plans, at once; returns when all are there.
     pub async fn come(&mut self, plans: &[(Plan, usize)], clock: u64, within: Duration) -> anyhow::Result<()> {
+        self.come_from(plans, clock, within, 1).await
+    }
+
+    /// The same from other addresses than those of another crowd: each takes a net, from `net` on.
+    pub async fn come_from(
+        &mut self,
+        plans: &[(Plan, usize)],
+        clock: u64,
+        within: Duration,
+        net: u8,
+    ) -> anyhow::Result<()> {
         while self.0.len() < plans.len() {
             self.0.push(Process::start()?);
         }
         for (number, (process, (plan, viewers))) in self.0.iter_mut().zip(plans).enumerate() {
-            let plan = Plan { net: 1 + number as u8, ..plan.clone() };
+            let plan = Plan { net: net + number as u8, ..plan.clone() };
             let within_ms = within.as_millis() as u64;
             process.order(&Order::Come { plan, viewers: *viewers, clock, seed: number as u64, within_ms }).await?;
         }

@@ -5,15 +5,18 @@
 //!    when everybody has the last one; of 400 bytes, then of 4 KiB.
 //! 2. Ours at 50,000 viewers on three push processes, a frame each 100 ms, whether the last is done or not.
 //! 3. Ours, two nodes with 18,000 viewers, of which one is killed, and then the other told to stop.
-//! 4. Holds, and their way to 50,000 viewers: how long that takes, and what viewers cost the holds.
+//! 4. Holds, and their way to 50,000 viewers and to a browser's canvas: how long that takes, and what viewers cost the
+//!    holds.
 //! 5. 10,000 clients that poll through an nginx with a cache.
+//! 7. Viewers that arrive, 4,200 a second, beside a steady fan-out to others.
 //! 6. Ours at as many viewers as are asked for (500,000), on as many push processes as that takes, beside one
 //!    process with every other role: every frame is a commit, and comes over the relay and NATS.
 //!
 //! The last line is JSON. Arguments: `--smoke` (seconds; figures mean nothing), `--rounds N` (runs of each server),
-//! `--viewers N` (of part 6; 0 leaves it out), `--only NAME,…` (servers of part 1), `--parts 1,2,3,4,5,6`, and the numbers of
-//! viewers of the others: `--side`, `--paced`, `--storm`, `--pixel`.
+//! `--viewers N` (of part 6; 0 leaves it out), `--only NAME,…` (servers of part 1), `--parts 1,2,3,4,5,7,6`, and the numbers of
+//! viewers of the others: `--side`, `--paced`, `--storm`, `--pixel`, `--arrivals`.
 
+mod canvas; // a browser's
 mod cost; // time and memory of a server
 mod crowds; // viewers, in processes of their own
 mod floor; // the bare loop
@@ -53,6 +56,8 @@ pub struct Scale {
     pub holds_a_second: f64,
     /// Clients and time of part 5.
     pub polls: (usize, Duration),
+    /// Viewers of part 7 that are there, and those that come.
+    pub arrivals: (usize, usize),
     /// Viewers and time of part 6.
     pub large: (usize, Duration),
 }
@@ -94,6 +99,7 @@ async fn bench(arguments: &[String]) -> anyhow::Result<()> {
             pixel: (300, Duration::from_secs(1)),
             holds_a_second: 100.0,
             polls: (100, Duration::from_secs(3)),
+            arrivals: (200, 200),
             large: (300, Duration::from_secs(1)),
         }
     } else {
@@ -107,10 +113,11 @@ async fn bench(arguments: &[String]) -> anyhow::Result<()> {
             pixel: (number("--pixel", 50_000), Duration::from_secs(15)),
             holds_a_second: 2_000.0,
             polls: (number("--polls", 10_000), Duration::from_secs(20)),
+            arrivals: (15_000, number("--arrivals", 38_000)),
             large: (number("--viewers", 500_000), Duration::from_secs(90)),
         }
     };
-    let parts = value("--parts").map_or("1,2,3,4,5,6", String::as_str);
+    let parts = value("--parts").map_or("1,2,3,4,5,7,6", String::as_str);
     let part = |number: &str| parts.split(',').any(|part| part == number);
     let only = value("--only");
     let mut kinds: Vec<Kind> = Vec::new();
@@ -139,6 +146,9 @@ async fn bench(arguments: &[String]) -> anyhow::Result<()> {
     }
     if part("5") {
         all.append(&mut polls::run(&scale, &mut ground).await?);
+    }
+    if part("7") {
+        all.append(&mut nodes::arrivals(&scale, &mut ground).await?);
     }
     if part("6") && scale.large.0 > 0 {
         all.append(&mut large::run(&scale, &mut ground).await?);

@@ -1,4 +1,4 @@
-//! Several push processes of ours: 50,000 viewers at the relay's pace, and a node that goes.
+//! Several push processes of ours: 50,000 viewers at the relay's pace, a node that goes, and arrivals beside a fan-out.
 
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,8 @@ use super::{
 /// The relay's tick.
 const TICK: Duration = Duration::from_millis(100);
 const BYTES: usize = 400;
+/// 500,000 in two minutes.
+const ARRIVALS_A_SECOND: f64 = 4_200.0;
 const COMING_MAX: Duration = Duration::from_secs(180);
 /// Files that a crowd needs besides its viewers'.
 const OTHER_FILES: usize = 500;
@@ -73,6 +75,69 @@ pub async fn paced(scale: &Scale, ground: &mut Ground) -> anyhow::Result<Map<Str
             json!({ "viewers": viewers, "frames": published, "rounds": rounded(rounds, 1), "spans": seen.spans }),
         ),
     ]))
+}
+
+/// Viewers arrive while others are served: a frame each second to those who are there.
+pub async fn arrivals(scale: &Scale, ground: &mut Ground) -> anyhow::Result<Map<String, Value>> {
+    let (there, coming) = scale.arrivals;
+    let mut server = Server::start_ours(ground, 3, &[]).await?;
+    let (mut crowds, mut more) = (Crowds::default(), Crowds::default());
+    crowds.come(&spread(&plans(&server), there), CLOCK, COMING_MAX).await?;
+    let beat = async |server: &mut Server, frame: &mut u64| -> anyhow::Result<()> {
+        *frame = server.publish(BYTES).await?;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        Ok(())
+    };
+    let mut frame = 0;
+    let (before, began) = (Cost::now(&server.pids), Instant::now());
+    for _ in 0..if scale.smoke { 1 } else { 8 } {
+        beat(&mut server, &mut frame).await?;
+    }
+    let quiet = (Cost::now(&server.pids) - before).all_us / began.elapsed().as_micros() as f64;
+    crowds.report().await?;
+
+    let rated: Vec<Plan> = plans(&server);
+    let rated = spread(&rated, coming);
+    let count = rated.len() as f64;
+    let rated: Vec<(Plan, usize)> = rated
+        .into_iter()
+        .map(|(plan, viewers)| {
+            let position = Some((server.plan().position.unwrap_or_default().0, frame));
+            (Plan { rate: Some(ARRIVALS_A_SECOND / count), at_once: 64, position, ..plan }, viewers)
+        })
+        .collect();
+    let (before, began) = (Cost::now(&server.pids), Instant::now());
+    let busy = {
+        let arriving = more.come_from(&rated, CLOCK, COMING_MAX, 100);
+        tokio::pin!(arriving);
+        loop {
+            tokio::select! {
+                come = &mut arriving => break come?,
+                beaten = beat(&mut server, &mut frame) => beaten?,
+            }
+        }
+        (Cost::now(&server.pids) - before).all_us / began.elapsed().as_micros() as f64
+    };
+    let a_second = coming as f64 / began.elapsed().as_secs_f64();
+    for crowd in [&mut crowds, &mut more] {
+        ensure!(crowd.expect(frame, Duration::from_secs(20)).await? == 0, "not everybody has the last frame");
+    }
+    let seen = crowds.report().await?;
+    ensure!(seen.wrong == 0 && seen.lost == 0, "{seen:?}");
+    let p99 = seen.late.quantile(0.99) as f64 / 1000.0;
+    println!(
+        "{coming} viewers arrive, {a_second:.0} a second, beside a frame a second to {there}: {busy:.2} cores for all push \
+         processes ({quiet:.2} without arrivals), frames p99 {p99:.0} ms; load {:.1}",
+        load()
+    );
+    crowds.leave().await?;
+    more.leave().await?;
+    server.stop().await;
+    Ok(Map::from_iter([(
+        "arrivals".to_owned(),
+        json!({ "viewers": coming, "beside": there, "a_second": rounded(a_second, 0), "cores": rounded(busy, 2),
+                "cores_without": rounded(quiet, 2), "p99_ms": rounded(p99, 0) }),
+    )]))
 }
 
 /// Two nodes; one is killed, and comes again; then it is told to stop.

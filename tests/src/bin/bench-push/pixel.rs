@@ -1,8 +1,8 @@
-//! From a hold's commit to its frame at a viewer, and what viewers cost the holds.
+//! From a hold's commit to its frame at a viewer and to a browser's canvas, and what viewers cost the holds.
 //!
 //! 128 buyers hold four seats each, one hold after the other, so that each gives the last ones back: through the desk,
-//! in this process, with as many holds a second as are asked for. One process relays, three carry sockets. First without
-//! viewers, then with them, then without again.
+//! in this process, with as many holds a second as are asked for. One process relays, three carry sockets, a fourth serves
+//! the page to a browser, whose canvas marks what it has drawn. First without viewers, then with them, then without again.
 
 use std::{
     sync::{
@@ -19,8 +19,10 @@ use fullhouse::{
 };
 use fullhouse_tests::{
     binary::Binary,
-    rows::{Rows, buyers},
-    viewers::{Plan, Speech},
+    hall::Hall,
+    rows::buyers,
+    stage::Stage,
+    viewers::{Plan, Speech, Tally},
 };
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use serde_json::{Map, Value, json};
@@ -28,6 +30,7 @@ use uuid::Uuid;
 
 use super::{
     Scale,
+    canvas::{self, Canvas, Drawn},
     crowds::Crowds,
     kernel::load,
     median,
@@ -37,10 +40,14 @@ use super::{
 };
 
 const BUYERS: usize = 128;
+const SLUG: &str = "pixels";
 const SEATS: i32 = 62_000;
-const PER_ROW: i32 = 31;
+const PER_ROW: i32 = 310;
 /// A hub's frames count milliseconds.
 const CLOCK: u64 = 1_000;
+
+/// With viewers or without: holds at a rate, as many as there can be, what viewers saw, what a browser drew.
+type Figures = (bool, Held, Held, Tally, Drawn);
 
 /// What the holds of a while were like.
 #[derive(Debug, Clone, Copy)]
@@ -52,14 +59,27 @@ struct Held {
 
 pub async fn run(scale: &Scale, ground: &mut Ground) -> anyhow::Result<Map<String, Value>> {
     let (viewers, time) = scale.pixel;
-    let hall = Rows { churn_seats_max: i32::MAX, ..Rows::new(SEATS / PER_ROW, PER_ROW) };
-    let event = hall.open(ground.database.pool()).await;
+    let hall = Hall { rows: (SEATS / PER_ROW) as u32, seats_a_row: PER_ROW as u32 };
+    let event = Stage { slug: SLUG, hall, ..Stage::default() }.open(&ground.database).await;
+    let no_budget = "update event set churn_seats_max = 2147483647 where id = $1";
+    sqlx::query(no_budget).bind(event).execute(ground.database.pool()).await?;
     let mut config = ground.config().await;
     let relay = Binary::serve_as(&config, &["relay"], &[]).await;
     let mut hubs = Vec::new();
     for _ in 0..3 {
         hubs.push(push_hub(&config, &[]).await);
     }
+    let mut canvas = match canvas::page() {
+        Some(folder) => {
+            let settings = [("FULLHOUSE__HTTP__ASSETS_DIR", folder.as_str())];
+            let hub = Binary::serve_as(&config, &["api", "push"], &settings).await;
+            Some((Canvas::open(hub.url(), SLUG).await?, hub))
+        }
+        None => {
+            println!("the page is not built, so no canvas is measured");
+            None
+        }
+    };
     config.database.connections_max = 16;
     let pool = fullhouse::db::connect(&config.database).await?;
     let desks = Desks::new(&config, pool.clone(), Boards::default());
@@ -89,7 +109,14 @@ pub async fn run(scale: &Scale, ground: &mut Ground) -> anyhow::Result<Map<Strin
             crowds.come(&spread(&plans, viewers), CLOCK, Duration::from_secs(180)).await?;
             crowds.report().await?;
         }
+        if let Some((canvas, _)) = &mut canvas {
+            canvas.report().await?;
+        }
         let paced = hold(time, Some(scale.holds_a_second)).await?;
+        let drawn = match &mut canvas {
+            Some((canvas, _)) => canvas.report().await?,
+            None => Drawn::default(),
+        };
         let seen = crowds.report().await?;
         let most = hold(time, None).await?;
         crowds.leave().await?;
@@ -99,28 +126,44 @@ pub async fn run(scale: &Scale, ground: &mut Ground) -> anyhow::Result<Map<Strin
             paced.a_second, paced.p50_ms, paced.p99_ms, most.a_second
         );
         if with {
-            print!("; commit to receipt p50 {} p99 {} ms", seen.late.quantile(0.5), seen.late.quantile(0.99));
+            print!(
+                "; commit to receipt p50 {} p99 {} ms, {} messages, {} of them spans ({} packed), {} resyncs",
+                seen.late.quantile(0.5),
+                seen.late.quantile(0.99),
+                seen.messages,
+                seen.spans,
+                seen.ranges,
+                seen.resyncs
+            );
+        }
+        if let (Some(p50), Some(p99)) = (drawn.p50_ms, drawn.p99_ms) {
+            print!("; commit to canvas p50 {p50:.0} p99 {p99:.0} ms ({} drawings)", drawn.drawings);
         }
         println!("; load {:.1}", load());
-        figures.push((with, paced, most, seen));
+        figures.push((with, paced, most, seen, drawn));
     }
     for hub in hubs {
         hub.kill().await;
     }
     relay.stop().await;
-    let middle = |with: bool, of: fn(&(bool, Held, Held, fullhouse_tests::viewers::Tally)) -> f64| {
+    if let Some((canvas, hub)) = canvas {
+        drop(canvas);
+        hub.kill().await;
+    }
+    let middle = |with: bool, of: fn(&Figures) -> f64| {
         rounded(median(figures.iter().filter(|one| one.0 == with).map(of).collect()), 1)
     };
     let held = |with| {
         json!({ "a_second": middle(with, |f| f.1.a_second), "p50_ms": middle(with, |f| f.1.p50_ms),
                 "p99_ms": middle(with, |f| f.1.p99_ms), "most_a_second": middle(with, |f| f.2.a_second) })
     };
-    let late =
-        |part: fn(&fullhouse_tests::viewers::Tally) -> u64| figures.iter().find(|f| f.0).map_or(0, |f| part(&f.3));
+    let drawn = |with| figures.iter().find(|f| f.0 == with).map(|f| f.4).unwrap_or_default();
+    let late = |part: fn(&Tally) -> u64| figures.iter().find(|f| f.0).map_or(0, |f| part(&f.3));
     Ok(Map::from_iter([(
         "commit_to_viewer".to_owned(),
         json!({ "viewers": viewers, "p50_ms": late(|seen| seen.late.quantile(0.5)), "p99_ms": late(|seen| seen.late.quantile(0.99)),
-                "holds_without_viewers": held(false), "holds_with_viewers": held(true) }),
+                "holds_without_viewers": held(false), "holds_with_viewers": held(true),
+                "canvas_without_viewers": drawn(false), "canvas_with_viewers": drawn(true) }),
     )]))
 }
 

@@ -227,7 +227,7 @@ impl Server {
             .output(log)
             .spawn()?;
         listens(port).await.with_context(|| std::fs::read_to_string(directory.join("output")).unwrap_or_default())?;
-        tokio::time::sleep(Duration::from_millis(300)).await; // its workers begin after it listens
+        serves(port, "/live").await?; // its workers begin after it listens
         let pids = family(child.pid().as_raw().cast_unsigned());
         Ok(Self::posting(port, "/live", "/publish", Keep::Process(child), pids))
     }
@@ -243,7 +243,7 @@ impl Server {
         std::fs::write(&path, settings)?;
         let log = std::fs::File::create(directory.join("log"))?;
         let child = Spec::new(server_program("nats-server")).arg("-c").arg(&path).output(log).spawn()?;
-        listens(sockets).await?;
+        serves(sockets, "/").await?;
         let client = async_nats::connect(format!("nats://127.0.0.1:{port}")).await?;
         Ok(Self {
             ports: vec![sockets],
@@ -370,6 +370,18 @@ async fn listens(port: u16) -> anyhow::Result<()> {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     bail!("nobody listens at {port}")
+}
+
+/// Until a handshake is answered, and so whoever answers them has begun.
+async fn serves(port: u16, path: &str) -> anyhow::Result<()> {
+    for _ in 0..200 {
+        let handshake = tokio_tungstenite::connect_async(format!("ws://127.0.0.1:{port}{path}"));
+        if let Ok(Ok(_)) = tokio::time::timeout(Duration::from_secs(1), handshake).await {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    bail!("nobody answers at {port}{path}")
 }
 
 fn has(program: &str) -> bool {

@@ -1,13 +1,13 @@
 //! Side by side: the same crowd at each server, one after the other, and again.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use serde_json::{Map, Value, json};
 
 use super::{
     Scale,
-    cost::{Cost, memory_bytes},
+    cost::{Cost, TICK_US, memory_bytes},
     crowds::Crowds,
     kernel::load,
     median, rounded,
@@ -22,6 +22,11 @@ const WARM: usize = 1_000;
 const WARM_TIMES: usize = 4;
 /// A frame that nobody is without takes no longer.
 const FRAME_MAX: Duration = Duration::from_secs(20);
+
+/// A server is at rest when it has used next to no time in so many looks, one after the other.
+const QUIET_LOOKS: usize = 3;
+const LOOK: Duration = Duration::from_millis(200);
+const SETTLED_MAX: Duration = Duration::from_secs(10);
 
 /// One run of one server.
 #[derive(Debug, Clone, Copy, Default)]
@@ -126,6 +131,17 @@ fn line(figures: &Figures) -> String {
     )
 }
 
+/// Until the server has nothing to do, for a while: it has noticed who left, and given back what it gives back.
+async fn settled(pids: &[u32]) {
+    let (until, mut quiet, mut before) = (Instant::now() + SETTLED_MAX, 0, Cost::now(pids).all_us);
+    while quiet < QUIET_LOOKS && Instant::now() < until {
+        tokio::time::sleep(LOOK).await;
+        let now = Cost::now(pids).all_us;
+        quiet = if now - before < 2.0 * TICK_US { quiet + 1 } else { 0 };
+        before = now;
+    }
+}
+
 async fn measure(kind: Kind, scale: &Scale, ground: &mut Ground) -> anyhow::Result<Figures> {
     let mut server = Server::start(kind, ground).await?;
     let mut crowds = Crowds::default();
@@ -138,7 +154,7 @@ async fn measure(kind: Kind, scale: &Scale, ground: &mut Ground) -> anyhow::Resu
         }
         crowds.leave().await?;
     }
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    settled(&server.pids).await;
 
     let mut figures = Figures::default();
     let (memory, before) = (memory_bytes(&server.pids), Cost::now(&server.pids));
@@ -147,7 +163,7 @@ async fn measure(kind: Kind, scale: &Scale, ground: &mut Ground) -> anyhow::Resu
     figures.handshakes_per_cpu_s = scale.side as f64 / handshakes.all_us * 1e6;
     let frame = server.publish(SIZES[0]).await?;
     ensure!(crowds.expect(frame, FRAME_MAX).await? == 0, "a frame has not reached everybody");
-    tokio::time::sleep(Duration::from_millis(if scale.smoke { 0 } else { 1_000 })).await;
+    settled(&server.pids).await;
     figures.bytes = memory_bytes(&server.pids).saturating_sub(memory) as f64 / scale.side as f64;
 
     for ((size, frames), delivery) in SIZES.into_iter().zip(scale.frames).zip(&mut figures.sizes) {
