@@ -5,7 +5,7 @@ use std::{panic::AssertUnwindSafe, time::Instant};
 
 use axum::{
     extract::{MatchedPath, Request, State},
-    http::{HeaderMap, HeaderName, HeaderValue, Method, header},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -41,13 +41,17 @@ pub async fn envelope(State(hub): State<Hub>, request: Request, next: Next) -> R
         Err(panic) => span.in_scope(|| Problem::internal(panic_text(&*panic))).into_response(),
     };
 
+    // A browser looks for none of them in the answer that becomes a socket, of which there may be thousands a second.
+    let is_shown = response.status() != StatusCode::SWITCHING_PROTOCOLS;
     let headers = response.headers_mut();
-    if is_api && !headers.contains_key(header::CACHE_CONTROL) {
+    if is_api && is_shown && !headers.contains_key(header::CACHE_CONTROL) {
         // What is not declared to be anybody's is somebody's own.
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
-    for (name, value) in hub.careful_headers.iter() {
-        headers.insert(name, value.clone());
+    if is_shown {
+        for (name, value) in hub.careful_headers.iter() {
+            headers.insert(name, value.clone());
+        }
     }
     if let Ok(id) = HeaderValue::from_str(&id.to_string()) {
         headers.insert(REQUEST_ID, id);
