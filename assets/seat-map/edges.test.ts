@@ -30,6 +30,7 @@ describe('the name of a section that is seen', () => {
       { scale: 1, x: 0, y: 0 },
       SCREEN,
       20,
+      () => 20,
     );
     expect(spots).toMatchObject([{ section: 0, x: 150, y: 91 }]);
   });
@@ -40,6 +41,7 @@ describe('the name of a section that is seen', () => {
       { scale: 1, x: 800, y: 500 },
       SCREEN,
       20,
+      () => 20,
     );
     expect(spots).toMatchObject([{ section: 0, x: 100, y: 20 }]);
   });
@@ -51,14 +53,28 @@ describe('the name of a section that is seen', () => {
       section('small', square(0, 100, 60)),
       section('large', square(200, 50, 190)),
     ];
-    const spots = nameSpots(sections, { scale: 1, x: 0, y: 0 }, SCREEN, 0);
+    const spots = nameSpots(sections, { scale: 1, x: 0, y: 0 }, SCREEN, 0, () => 0);
     expect(spots.map((one) => sections[one.section].name)).toEqual(['large', 'small']);
   });
 
   it('follows the bend of a block', () => {
     const bow = [0, 100, 100, 40, 200, 100, 200, 160, 100, 100, 0, 160];
-    const [spot] = nameSpots([section('A', bow)], { scale: 1, x: 0, y: 0 }, SCREEN, 0);
+    const [spot] = nameSpots([section('A', bow)], { scale: 1, x: 0, y: 0 }, SCREEN, 0, () => 0);
     expect([spot.x, spot.y]).toEqual([100, 31]);
+  });
+});
+
+describe('the name of a slanted section', () => {
+  it('stands above all that lies under it', () => {
+    const slanted = [0, 200, 200, 100, 200, 250, 0, 250];
+    const [spot] = nameSpots(
+      [section('A', slanted)],
+      { scale: 1, x: 0, y: 0 },
+      SCREEN,
+      0,
+      () => 40,
+    );
+    expect([spot.x, spot.y]).toEqual([100, 121]);
   });
 });
 

@@ -17,12 +17,13 @@ const SEEN_MIN = 1_800;
 /** Above the section's outline, where it has a gap to its neighbour. */
 const ABOVE = 9;
 
-/** Where the names of the sections that are seen go, the larger ones first. */
+/** Where the names of the sections that are seen go, the larger ones first; `half` is half of a name's width. */
 export function nameSpots(
   sections: readonly PlanSection[],
   camera: Camera,
   size: Size,
   top: number,
+  half: (section: PlanSection) => number,
 ): Spot[] {
   const spots: Spot[] = [];
   const { scale } = camera;
@@ -37,7 +38,7 @@ export function nameSpots(
     const piece = clip(hull, left, upper, right, lower);
     const seen = area(piece) * scale * scale;
     if (seen < SEEN_MIN) continue;
-    const edge = upperEdge(piece);
+    const edge = upperEdge(piece, half(sections[section]) / scale);
     if (!edge) continue;
     const y = (edge[1] - camera.y) * scale;
     spots.push({ section, x: (edge[0] - camera.x) * scale, y: Math.max(top, y - ABOVE), seen });
@@ -87,20 +88,25 @@ function area(points: readonly number[]): number {
   return Math.abs(twice) / 2;
 }
 
-/** The highest point of a polygon over the middle of its width: of a bent block it is on the bend. */
-function upperEdge(points: readonly number[]): [number, number] | null {
+/** The middle of a polygon's width, and the highest that it reaches there: of a bent block it is on the
+ *  bend, and of a slanted one above all that lies under the name. */
+function upperEdge(points: readonly number[], half: number): [number, number] | null {
   let [from, to] = [Infinity, -Infinity];
   for (let i = 0; i < points.length; i += 2) {
     from = Math.min(from, points[i]);
     to = Math.max(to, points[i]);
   }
   const x = (from + to) / 2;
+  const [x0, x1] = [Math.max(from, x - half), Math.min(to, x + half)];
   let y = Infinity;
   for (let i = 0; i < points.length; i += 2) {
     const j = (i + 2) % points.length;
-    const [x0, x1] = [points[i], points[j]];
-    if (Math.min(x0, x1) > x || Math.max(x0, x1) < x || x0 === x1) continue;
-    y = Math.min(y, points[i + 1] + ((x - x0) / (x1 - x0)) * (points[j + 1] - points[i + 1]));
+    const [ax, ay, bx, by] = [points[i], points[i + 1], points[j], points[j + 1]];
+    if (ax >= x0 && ax <= x1) y = Math.min(y, ay);
+    for (const at of [x0, x1]) {
+      if (ax === bx || Math.min(ax, bx) > at || Math.max(ax, bx) < at) continue;
+      y = Math.min(y, ay + ((at - ax) / (bx - ax)) * (by - ay));
+    }
   }
   return y === Infinity ? null : [x, y];
 }

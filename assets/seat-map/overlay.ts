@@ -116,10 +116,12 @@ export function drawEdgeNames(
 ): void {
   const top = insets.top + EDGE_NAME / 2;
   const taken: Rect[] = [];
-  for (const spot of nameSpots(scene.plan.sections, camera, size, top)) {
+  const halfOf = (name: string) => words.width(name, EDGE_NAME, NAME_WEIGHT) / 2 + 4;
+  const spots = nameSpots(scene.plan.sections, camera, size, top, (one) => halfOf(one.name));
+  for (const spot of spots) {
     if (taken.length >= EDGE_NAMES_MAX) break;
     const { name } = scene.plan.sections[spot.section];
-    const half = words.width(name, EDGE_NAME, NAME_WEIGHT) / 2 + 4;
+    const half = halfOf(name);
     const x = Math.max(half, Math.min(size.width - half, spot.x));
     const placed = place(taken, x, spot.y, half * 2 - 8, EDGE_NAME, false);
     if (!placed) continue;
