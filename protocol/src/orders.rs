@@ -41,6 +41,9 @@ pub struct Order {
     /// What people say at a counter.
     pub code: String,
     pub event_id: i64,
+    /// The event's page is `/events/{event_slug}`.
+    #[serde(default)]
+    pub event_slug: String,
     pub event_name: String,
     /// The venue's name, and its city.
     pub venue: String,
@@ -50,6 +53,9 @@ pub struct Order {
     #[schema(value_type = String, example = "2027-03-01T19:00")]
     pub starts_local: NaiveDateTime,
     pub starts_at: DateTime<Utc>,
+    /// The venue's, an IANA name: for what else happens there, such as the end of giving back.
+    #[serde(default)]
+    pub time_zone: String,
     pub state: OrderState,
     pub currency: String,
     pub total_minor: i64,
@@ -62,6 +68,9 @@ pub struct Order {
     /// What may be given back by the buyer, as it was agreed on when it was bought.
     #[serde(default)]
     pub refund_terms: Option<RefundTerms>,
+    /// What of the money went back since it was bought, whoever gave it back; none if nothing did.
+    #[serde(default)]
+    pub refunded: Option<AttemptRefund>,
     pub lines: Vec<OrderLine>,
     #[serde(default)]
     pub tax: Option<OrderTax>,
@@ -213,7 +222,7 @@ pub struct CardShown {
     pub last4: String,
 }
 
-/// Money that came too late, on its way back.
+/// Money on its way back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AttemptRefund {
     pub amount_minor: i64,
@@ -261,6 +270,9 @@ pub struct Pay {
 pub struct PaymentConfig {
     /// Whether cards can be taken here at all.
     pub cards: bool,
+    /// The gate is closed: no payment begins now. It opens by itself or by a person, mostly soon.
+    #[serde(default)]
+    pub paused: bool,
     pub publishable_key: String,
     /// The provider's card form, for a frame. It posts `{type: "fullhouse:payment_method", id, brand, last4}`,
     /// and `{type: "fullhouse:resize", height}` in CSS pixels, whenever it becomes higher or lower.

@@ -2,7 +2,8 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use fullhouse_protocol::orders::{
-    CancelReason, Order, OrderLine, OrderState, OrderTax, RefundTerms, Ticket, TicketState,
+    AttemptRefund, AttemptRefundState, CancelReason, Order, OrderLine, OrderState, OrderTax, RefundTerms, Ticket,
+    TicketState,
 };
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -33,12 +34,16 @@ pub async fn orders(pool: &PgPool, whose: Whose, pay_margin_s: i64) -> sqlx::Res
     };
     let now = sqlx::query_scalar!(r#"select db_clock() as "now!""#).fetch_one(pool).await?;
     let rows = sqlx::query!(
-        r#"select o.id, o.code, o.event_id, e.name as event_name, v.name as venue, v.city,
-                  e.starts_local, e.starts_at, o.state, o.currency, o.total_minor, o.credit_minor, o.refund_policy, o.created_at, o.confirmed_at,
+        r#"select o.id, o.code, o.event_id, e.slug as event_slug, e.name as event_name, v.name as venue, v.city,
+                  e.starts_local, e.starts_at, e.time_zone, o.state, o.currency, o.total_minor, o.credit_minor, o.refund_policy, o.created_at, o.confirmed_at,
                   (select w.to_order from order_swap w where w.from_order = o.id and w.done_at is not null
                      and not exists (select from order_line l where l.order_id = o.id and l.state = 'sold' and l.seat_no is not null)
                    order by w.done_at desc limit 1) as exchanged_for,
-                  o.cancel_reason, o.payment_due_until, o.tax_name, h.held_until, h.state as hold_state
+                  o.cancel_reason, o.payment_due_until, o.tax_name,
+                  (select case when bool_or(f.state = 'failed' and f.replaced_by is null) then 'failed'
+                               when bool_or(f.state in ('pending', 'accepted')) then 'on_its_way' end
+                   from refund f join tender t on t.id = f.tender_id where t.order_id = o.id) as refund_state,
+                  h.held_until, h.state as hold_state
            from "order" o join event e on e.id = o.event_id
            join plan_revision r on r.id = e.plan_revision_id join plan p on p.id = r.plan_id join venue v on v.id = p.venue_id
            join hold h on h.id = o.hold_id
@@ -54,7 +59,7 @@ pub async fn orders(pool: &PgPool, whose: Whose, pay_margin_s: i64) -> sqlx::Res
     let ids: Vec<Uuid> = rows.iter().map(|r| r.id).collect();
     let lines = sqlx::query!(
         r#"select l.order_id, l.seat_no, l.ticket_type, l.fee_code, l.amount_minor,
-                  l.tax_milli_percent, l.tax_minor, l.tax_refunded_minor,
+                  l.tax_milli_percent, l.tax_minor, l.tax_refunded_minor, l.refunded_minor,
                   p.section as "section?", p.row_label as "row?", p.seat_label as "number?"
            from order_line l join event e on e.id = l.event_id
            left join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = l.seat_no
@@ -84,11 +89,13 @@ pub async fn orders(pool: &PgPool, whose: Whose, pay_margin_s: i64) -> sqlx::Res
                 id: o.id,
                 code: o.code,
                 event_id: o.event_id,
+                event_slug: o.event_slug,
                 event_name: o.event_name,
                 venue: o.venue,
                 city: o.city,
                 starts_local: o.starts_local,
                 starts_at: o.starts_at,
+                time_zone: o.time_zone,
                 state: state(&o.state),
                 currency: o.currency,
                 total_minor: o.total_minor,
@@ -100,6 +107,16 @@ pub async fn orders(pool: &PgPool, whose: Whose, pay_margin_s: i64) -> sqlx::Res
                     keep_minor: policy.keep_minor,
                     keep_fees: policy.keep_fees,
                 }),
+                refunded: Some(lines.iter().filter(|l| l.order_id == o.id).map(|l| l.refunded_minor).sum())
+                    .filter(|sum| *sum > 0)
+                    .map(|amount_minor| AttemptRefund {
+                        amount_minor,
+                        state: match o.refund_state.as_deref() {
+                            Some("failed") => AttemptRefundState::Failed,
+                            Some(_) => AttemptRefundState::OnItsWay,
+                            None => AttemptRefundState::Arrived,
+                        },
+                    }),
                 lines: lines
                     .iter()
                     .filter(|l| l.order_id == o.id)

@@ -23,6 +23,7 @@ use crate::{
     payment::{
         Payments,
         attempt::{self, CancelError, OpenError},
+        gate,
         webhook::{self, WebhookError},
     },
 };
@@ -97,13 +98,17 @@ pub async fn cancel(
 
 /// What a page needs to show the provider's card form.
 #[utoipa::path(get, path = "/api/payment/config", tag = "orders", responses((status = 200, body = PaymentConfig)))]
-pub async fn config(State(payments): State<Payments>) -> Json<PaymentConfig> {
+pub async fn config(
+    State(pool): State<PgPool>,
+    State(payments): State<Payments>,
+) -> Result<Json<PaymentConfig>, Problem> {
     let settings = payments.settings();
-    Json(PaymentConfig {
+    Ok(Json(PaymentConfig {
         cards: payments.takes_cards(),
+        paused: gate::closed(&mut *pool.acquire().await?).await?.is_some(),
         publishable_key: settings.publishable_key.clone(),
         form_url: payments.form_url(),
-    })
+    }))
 }
 
 /// A hint from the provider. Stored before it is answered; what can't be stored is not answered with 200.
