@@ -13,6 +13,7 @@
 pub mod config; // every setting, its default and its unit
 pub mod telemetry; // logs
 pub mod metrics; // numbers
+pub mod files; // how many of them may be open
 pub mod clock; // the database's clock, and local time
 pub mod currency; // codes, digits, steps, and amounts as people write them
 pub mod words; // what buyers read on paper and in their mail

@@ -3,11 +3,17 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use fullhouse::cli::{Cli, Undecided, run, told};
+use fullhouse::{
+    cli::{Cli, Undecided, run, told},
+    files,
+};
 
 /// 0: done. 1: refused, with the reasons on standard error. 2: wrong usage (clap's own). 3: not decided.
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    if let Err(error) = files::raise_limit() {
+        eprintln!("fullhouse: the limit of open files stays as it is: {error}");
+    }
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {

@@ -43,6 +43,7 @@ rm -rf "$1""#;
 
 impl Run {
     async fn start() -> anyhow::Result<Self> {
+        fullhouse::files::raise_limit()?;
         let directory = std::env::temp_dir().join(format!("fullhouse-tests-{}", std::process::id()));
         if directory.exists() {
             std::fs::remove_dir_all(&directory)?; // a run of the same number that was cut off with its janitor

@@ -24,6 +24,7 @@ struct Node {
 
 impl Node {
     fn new(ring_frames_max: usize) -> Self {
+        crate::files::raise_limit().unwrap();
         let pool = PgPool::connect_lazy("postgres://nowhere").unwrap();
         let rooms = Rooms::new(config(ring_frames_max), pool, CancellationToken::new()).unwrap();
         let on_frame: OnFrame = Arc::new(|_| {});

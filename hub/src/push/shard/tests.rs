@@ -41,6 +41,7 @@ impl Node {
     }
 
     fn of(ring_frames_max: usize, seats: usize) -> Self {
+        crate::files::raise_limit().unwrap();
         let door = Arc::new(Door::new().unwrap());
         let now = Instant::now();
         let shard = Shard::new(door.clone(), PATIENCE, Arc::default(), now).unwrap();

@@ -66,6 +66,7 @@ pub struct Scale {
 const BOUND: Duration = Duration::from_secs(40 * 60);
 
 fn main() -> anyhow::Result<()> {
+    fullhouse::files::raise_limit()?;
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
         Some("crowd") => crowds::run(),
