@@ -90,13 +90,17 @@ fn numberless(plan: &Plan, f: &mut Findings) {
     }
 }
 
-/// Rows that share a name, or have none: fans ask for them by it.
+/// Rows that share a name, or have none beside others: fans ask for them by it.
 fn rows(plan: &Plan, f: &mut Findings) {
     let mut named: HashSet<(&str, &str)> = HashSet::new();
     for (z, zone) in plan.zones.iter().enumerate() {
-        for (r, row) in zone.rows.iter().enumerate().filter(|(_, row)| !row.seats.is_empty()) {
+        let rows: Vec<_> = zone.rows.iter().enumerate().filter(|(_, row)| !row.seats.is_empty()).collect();
+        for &(r, row) in &rows {
             let place = format!("zones[{z}].rows[{r}].row_number");
             if row.label.trim().is_empty() {
+                if rows.len() == 1 {
+                    continue; // the zone's name is its name
+                }
                 f.warn(&place, 0, "row_blank", &zone.name, format!("a row of {:?} has no name", zone.name));
             } else if !named.insert((zone.name.as_str(), row.label.as_str())) {
                 let message = format!("{:?} has the row {:?} twice", zone.name, row.label);
