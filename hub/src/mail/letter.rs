@@ -3,10 +3,13 @@
 mod check; // does somebody read this address
 
 use chrono::{DateTime, Utc};
-use sqlx::{PgConnection, PgPool};
+use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::Kind;
+use super::{
+    Kind,
+    receipt::{CalledOff, receipt},
+};
 use crate::{
     clock, currency,
     keys::Keys,
@@ -91,6 +94,7 @@ pub async fn decide(
         return Ok(Decision::Drop("there is no such order"));
     };
     let mut blanks: Vec<(&str, String)> = vec![("event", about.event_name.clone())];
+    let mut text = format!("mail.{}.text", kind.name());
     match kind {
         Kind::Tickets | Kind::Reissued => {
             if about.state != "confirmed" || sheet.tickets.is_empty() {
@@ -104,12 +108,19 @@ pub async fn decide(
             let Ok(refund_id) = errand.occasion.parse::<Uuid>() else {
                 return Ok(Decision::Drop("no refund is named"));
             };
-            let refund = sqlx::query!("select amount_minor, state from refund where id = $1", refund_id)
-                .fetch_optional(&mut *db)
-                .await?;
+            let refund = sqlx::query!(
+                r#"select r.amount_minor, r.state, coalesce(cardinality(q.seat_nos) > 0, false) as "seats!"
+                   from refund r left join refund_request q on q.id = r.request_id where r.id = $1"#,
+                refund_id
+            )
+            .fetch_optional(&mut *db)
+            .await?;
             match refund {
                 Some(refund) if refund.state != "failed" => {
                     blanks.push(("amount", currency::amount(&about.currency, refund.amount_minor)));
+                    if !refund.seats {
+                        "mail.refunded_amount.text".clone_into(&mut text);
+                    }
                 }
                 _ => return Ok(Decision::Drop("nothing was given back")),
             }
@@ -128,12 +139,17 @@ pub async fn decide(
             if about.sale_state != "cancelled" {
                 return Ok(Decision::Drop("the event is not cancelled"));
             }
+            let money = CalledOff::of(&mut db, order_id).await?;
+            if let CalledOff::GoesBack(amount) = money {
+                blanks.push(("amount", currency::amount(&about.currency, amount)));
+            }
+            money.text().clone_into(&mut text);
         }
         Kind::CheckAddress => return Ok(Decision::Drop("it is about an account, and names an order")),
     }
     let receipt = match kind {
         Kind::Tickets => receipt(&mut db, language, &about.currency, order_id).await?,
-        _ => None,
+        _ => Vec::new(),
     };
     drop(db); // drawing takes a while
     let pdf = match kind {
@@ -149,7 +165,7 @@ pub async fn decide(
         language,
         subject: language.fill(&format!("mail.{}.subject", kind.name()), &blanks),
         hello: language.fill("mail.hello", &[("name", &about.name)]),
-        text: language.fill(&format!("mail.{}.text", kind.name()), &blanks),
+        text: language.fill(&text, &blanks),
         order: language.fill("mail.order", &[("code", &about.code)]),
         receipt,
         link: format!("{public_url}/orders/{order_id}"),
@@ -174,43 +190,9 @@ struct Words {
     hello: String,
     text: String,
     order: String,
-    /// What was paid, and with which card.
-    receipt: Option<String>,
+    /// What was paid, and with which card: a line each.
+    receipt: Vec<String>,
     link: String,
-}
-
-/// Whose card paid how much; None: no card did, or nobody has told which.
-async fn receipt(
-    db: &mut PgConnection,
-    language: Language,
-    currency: &str,
-    order_id: Uuid,
-) -> sqlx::Result<Option<String>> {
-    let paid = sqlx::query!(
-        r#"select amount_minor, card_brand as "brand!", card_last4 as "last4!" from attempt
-           where order_id = $1 and state = 'captured' and card_brand is not null and card_last4 is not null"#,
-        order_id
-    )
-    .fetch_optional(db)
-    .await?;
-    Ok(paid.map(|paid| {
-        let amount = currency::amount(currency, paid.amount_minor);
-        let blanks = [("amount", amount.as_str()), ("brand", &brand_name(&paid.brand)), ("last4", &paid.last4)];
-        language.fill("mail.paid_by_card", &blanks)
-    }))
-}
-
-/// As people write it: `visa` is Visa.
-fn brand_name(brand: &str) -> String {
-    match brand {
-        "amex" => "American Express".to_owned(),
-        "jcb" => "JCB".to_owned(),
-        "unionpay" => "UnionPay".to_owned(),
-        other => {
-            let mut letters = other.chars();
-            letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-        }
-    }
 }
 
 impl Words {
@@ -246,7 +228,7 @@ impl Words {
         for [place, price] in self.seats(sheet).iter().filter(|_| shows_seats) {
             text.push_str(&format!("- {place}, {price}\n"));
         }
-        if let Some(receipt) = &self.receipt {
+        for receipt in &self.receipt {
             text.push_str(&format!("{receipt}\n"));
         }
         text.push_str(&format!(

@@ -10,6 +10,7 @@
 //! - No address is kept in the queue, and none is logged.
 
 mod letter; // what a mail says, and whether it says anything
+mod receipt; // what of it is about money
 mod post; // how it leaves: SMTP, or a folder
 mod worker; // leases, the rate, tries and their end
 

@@ -64,8 +64,9 @@ impl Post {
             }
             (url, _) => {
                 // The error would show the password.
-                let smtp =
-                    AsyncSmtpTransport::<Tokio1Executor>::from_url(url).ok().context("mail.smtp_url is not one")?;
+                let smtp = AsyncSmtpTransport::<Tokio1Executor>::from_url(url)
+                    .ok()
+                    .context("mail.smtp_url is no address of a mail server")?;
                 Way::Smtp(smtp.timeout(Some(Duration::from_secs(settings.timeout_s))).build())
             }
         };

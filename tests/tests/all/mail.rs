@@ -254,6 +254,8 @@ async fn a_mail_is_decided_when_it_is_sent() {
     let mails = scene.smtp.until(3).await;
     assert_eq!(mails[2].subject(), "Cancelled: A Concert");
     assert_eq!(mails[2].0["attachments"], serde_json::json!([]));
+    assert!(mails[2].text().contains("not valid any more"), "{}", mails[2].text());
+    assert!(!mails[2].text().contains("money"), "it cost nothing: {}", mails[2].text());
     scene.close(hub).await;
 }
 
