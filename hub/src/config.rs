@@ -2,7 +2,8 @@
 
 use std::{net::IpAddr, path::Path};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
+use lettre::{AsyncSmtpTransport, Tokio1Executor};
 use serde::Deserialize;
 
 mod ranges; // what a number may be
@@ -199,38 +200,43 @@ impl std::fmt::Debug for Secret {
 }
 
 impl Config {
-    /// The defaults, then `file`, then `FULLHOUSE__SECTION__KEY` from the environment.
+    /// The defaults, then `file`, then `FULLHOUSE__SECTION__KEY` from the environment. Everything that is wrong with
+    /// them is said at once.
     pub fn load(file: Option<&Path>) -> anyhow::Result<Self> {
         let mut table: toml::Table = DEFAULTS.parse().context("config.default.toml")?;
+        let mut faults = Vec::new();
         if let Some(path) = file {
             let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
             let over: toml::Table = text.parse().with_context(|| format!("parsing {}", path.display()))?;
-            merge(&mut table, over);
+            let mut wrong = Vec::new();
+            merge(&mut table, over, &mut wrong);
+            faults.extend(wrong.into_iter().map(|fault| format!("{}: {fault}", path.display())));
         }
         for (name, value) in std::env::vars() {
             if let Some(key) = name.strip_prefix(ENV_PREFIX) {
-                set(&mut table, key, &value).with_context(|| format!("environment variable {name}"))?;
+                if let Err(fault) = set(&mut table, key, &value) {
+                    faults.push(format!("environment variable {name}: {fault}"));
+                }
             } else if let Some(key) = name.strip_prefix("FULLHOUSE_")
                 && !NOT_SETTINGS.contains(&&*name)
             {
                 // A slip would leave the default in force, without a word.
                 if let Some(meant) = meant(&table, key) {
-                    bail!("environment variable {name} is no setting: it is called {meant}");
+                    faults.push(format!("environment variable {name} is no setting: it is called {meant}"));
+                    continue;
                 }
                 tracing::warn!(variable = name, "no setting of ours: they are called FULLHOUSE__SECTION__KEY");
             }
         }
-        let faults = ranges::faults(&table);
+        faults.extend(ranges::faults(&table));
+        let config: Self = table.try_into().context("settings")?; // what did not fit was not taken
+        faults.extend(config.faults());
         anyhow::ensure!(faults.is_empty(), "{}", faults.join("\n"));
-        let whose =
-            || file.map_or_else(|| "settings".to_owned(), |path| format!("settings ({} included)", path.display()));
-        let config: Self = table.try_into().with_context(whose)?;
-        config.check()?;
         Ok(config)
     }
 
     /// Values that could only fail later, and then without a name.
-    fn check(&self) -> anyhow::Result<()> {
+    fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let public = &self.http.public_url;
         if !public.starts_with("http://") && !public.starts_with("https://") {
@@ -242,8 +248,15 @@ impl Config {
         for folder in self.ticket.font_dirs.iter().filter(|folder| !Path::new(folder).is_dir()) {
             faults.push(format!("ticket.font_dirs: there is no folder {folder:?}"));
         }
-        anyhow::ensure!(faults.is_empty(), "{}", faults.join("\n"));
-        Ok(())
+        let database = self.database.url.reveal();
+        if !database.is_empty() && !database.starts_with("postgres://") && !database.starts_with("postgresql://") {
+            faults.push("database.url: it begins with postgres://".to_owned()); // it may hold a password
+        }
+        let mail = self.mail.smtp_url.reveal();
+        if !mail.is_empty() && AsyncSmtpTransport::<Tokio1Executor>::from_url(mail).is_err() {
+            faults.push("mail.smtp_url: it is no address of a mail server (smtp://host:port)".to_owned());
+        }
+        faults
     }
 
     /// The defaults alone: what tests and the demo start from.
@@ -252,14 +265,30 @@ impl Config {
     }
 }
 
-fn merge(base: &mut toml::Table, over: toml::Table) {
-    for (key, value) in over {
-        match (base.get_mut(&key), value) {
-            (Some(toml::Value::Table(inner)), toml::Value::Table(value)) => merge(inner, value),
-            (_, value) => {
-                base.insert(key, value);
+/// Takes over what fits: a value of a setting that there is, of its default's type. The rest is a fault.
+fn merge(base: &mut toml::Table, over: toml::Table, faults: &mut Vec<String>) {
+    for (section, values) in over {
+        let (Some(own), toml::Value::Table(values)) = (base.get_mut(&section).and_then(|v| v.as_table_mut()), values)
+        else {
+            faults.push(format!("there is no section [{section}]"));
+            continue;
+        };
+        for (key, value) in values {
+            match own.get_mut(&key) {
+                None => faults.push(format!("there is no setting {section}.{key}")),
+                Some(slot) if slot.same_type(&value) => *slot = value,
+                Some(slot) => faults.push(format!("{section}.{key}: expected {}", kind(slot))),
             }
         }
+    }
+}
+
+fn kind(value: &toml::Value) -> &'static str {
+    match value {
+        toml::Value::Integer(_) => "a whole number",
+        toml::Value::Boolean(_) => "true or false",
+        toml::Value::Array(_) => "a list",
+        _ => "a text",
     }
 }
 
@@ -273,15 +302,16 @@ fn meant(table: &toml::Table, key: &str) -> Option<String> {
 }
 
 /// A variable takes the type that its default has.
-fn set(table: &mut toml::Table, key: &str, value: &str) -> anyhow::Result<()> {
+fn set(table: &mut toml::Table, key: &str, value: &str) -> Result<(), String> {
     let key = key.to_ascii_lowercase();
-    let (section, field) = key.split_once("__").context("expected SECTION__KEY")?;
+    let (section, field) = key.split_once("__").ok_or("expected SECTION__KEY")?;
     let Some(slot) = table.get_mut(section).and_then(|s| s.as_table_mut()).and_then(|s| s.get_mut(field)) else {
-        bail!("there is no setting {section}.{field}");
+        return Err(format!("there is no setting {section}.{field}"));
     };
+    let expected = format!("{section}.{field}: expected {}", kind(slot));
     *slot = match slot {
-        toml::Value::Integer(_) => toml::Value::Integer(value.parse().context("expected a whole number")?),
-        toml::Value::Boolean(_) => toml::Value::Boolean(value.parse().context("expected true or false")?),
+        toml::Value::Integer(_) => toml::Value::Integer(value.parse().map_err(|_| expected)?),
+        toml::Value::Boolean(_) => toml::Value::Boolean(value.parse().map_err(|_| expected)?),
         toml::Value::Array(_) => toml::Value::Array(
             value.split(',').filter(|v| !v.is_empty()).map(|v| toml::Value::String(v.trim().to_owned())).collect(),
         ),
@@ -303,14 +333,22 @@ mod tests {
     #[test]
     fn a_file_replaces_single_values_and_unknown_ones_are_refused() {
         let mut table: toml::Table = DEFAULTS.parse().unwrap();
-        merge(&mut table, "[http]\nlisten = \"[::1]:1\"".parse().unwrap());
+        let mut faults = Vec::new();
+        merge(&mut table, "[http]\nlisten = \"[::1]:1\"".parse().unwrap(), &mut faults);
+        assert!(faults.is_empty());
         set(&mut table, "DESK__BATCH_REQUESTS_MAX", "7").unwrap();
         assert!(set(&mut table, "DESK__NO_SUCH", "7").is_err());
         assert!(set(&mut table, "DESK__BATCH_REQUESTS_MAX", "many").is_err());
         let config: Config = table.clone().try_into().unwrap();
         assert_eq!((config.http.listen.as_str(), config.desk.batch_requests_max), ("[::1]:1", 7));
-        merge(&mut table, "[http]\nlisten_on = \"x\"".parse().unwrap());
-        assert!(Config::deserialize(toml::Value::Table(table)).is_err());
+        let wrong = "[http]\nlisten_on = \"x\"\nlisten = 7\n[no]\nx = 1";
+        merge(&mut table, wrong.parse().unwrap(), &mut faults);
+        faults.sort();
+        assert_eq!(
+            faults,
+            ["http.listen: expected a text", "there is no section [no]", "there is no setting http.listen_on"]
+        );
+        assert_eq!(table["http"]["listen"].as_str(), Some("[::1]:1"));
     }
 
     #[test]
