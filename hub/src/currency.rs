@@ -45,6 +45,19 @@ pub fn amount(currency: &str, minor: i64) -> String {
     format!("{currency}\u{a0}{sign}{grouped}{part}")
 }
 
+/// Reads an amount as people write it, `1234.5` or `1,234.50`, in minor units. `None`: it is none, or has
+/// more digits behind the point than the currency.
+pub fn minor(currency: &str, text: &str) -> Option<i64> {
+    let digits = exponent(currency) as usize;
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let whole = whole.replace(',', "");
+    let numeric = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
+    if whole.is_empty() || !numeric(&whole) || !numeric(part) || part.len() > digits || text.ends_with('.') {
+        return None;
+    }
+    format!("{whole}{part:0<digits$}").parse().ok()
+}
+
 #[rustfmt::skip]
 const CODES: &[&str] = &[
     "AED", "AFN", "ALL", "AMD", "ANG", "AOA", "ARS", "AUD", "AWG", "AZN", "BAM", "BBD", "BDT", "BGN", "BHD", "BIF",
@@ -72,6 +85,28 @@ mod tests {
         }
         assert_eq!((exponent("JPY"), exponent("USD"), exponent("KWD")), (0, 2, 3));
         assert_eq!((step("EUR"), step("KWD"), step("TWD")), (1, 10, 100));
+    }
+
+    #[test]
+    fn amounts_are_read_as_people_write_them() {
+        for (currency, text, minor_units) in [
+            ("EUR", "33.33", Some(3333)),
+            ("EUR", "33", Some(3300)),
+            ("EUR", "1,234.5", Some(123_450)),
+            ("JPY", "10000", Some(10_000)),
+            ("KWD", "0.125", Some(125)),
+            ("EUR", "0", Some(0)),
+            ("EUR", "33.333", None),
+            ("JPY", "1.0", None),
+            ("EUR", "-1", None),
+            ("EUR", "1e3", None),
+            ("EUR", ".5", None),
+            ("EUR", "5.", None),
+            ("EUR", "", None),
+            ("EUR", "99999999999999999999", None),
+        ] {
+            assert_eq!(minor(currency, text), minor_units, "{text}");
+        }
     }
 
     #[test]

@@ -12,10 +12,10 @@ use crate::{
     currency,
     payment::{
         Payments,
-        apportion::What,
+        apportion::{ApportionError, What},
         call_off, gate, list,
         reconcile::{self, Report, finding},
-        refund::{self, Ask, SeatsBecome},
+        refund::{self, Ask, RefundError, SeatsBecome},
     },
 };
 
@@ -82,9 +82,11 @@ pub enum GateCommand {
     },
     /// Begin no new payments until a person opens the gate again
     Pause {
+        /// Who you are
         #[arg(long, value_parser = sentence)]
         by: String,
-        #[arg(long, value_parser = sentence)]
+        /// Why; staff read it
+        #[arg(long, alias = "reason", value_parser = sentence)]
         note: String,
     },
 }
@@ -96,9 +98,9 @@ pub struct RefundArgs {
     /// Only these seats, by number, each with its share of fees
     #[arg(long, value_delimiter = ',', conflicts_with_all = ["amount", "all"])]
     seats: Vec<i32>,
-    /// Only an amount, in minor units; the seats stay
-    #[arg(long, conflicts_with = "all")]
-    amount: Option<i64>,
+    /// Only an amount, in the order's currency as people write it (33.33); the seats stay
+    #[arg(long, conflicts_with = "all", value_name = "AMOUNT")]
+    amount: Option<String>,
     /// Whatever is left of it
     #[arg(long)]
     all: bool,
@@ -212,14 +214,19 @@ fn said(list: &MoneyList) -> Result<String, std::fmt::Error> {
     for d in &list.doubts {
         writeln!(
             out,
-            "  {} {} for {} s, {} {}, looked {} times",
-            d.order_code, d.state, d.age_s, d.amount_minor, d.currency, d.looks
+            "  {} {} for {} s, {}, looked {} times",
+            d.order_code,
+            d.state,
+            d.age_s,
+            currency::amount(&d.currency, d.amount_minor),
+            d.looks
         )?;
     }
     section(&mut out, "Refunds that have not arrived", list.refunds.len())?;
     for r in &list.refunds {
         let failure = r.failure.as_deref().map(|f| format!(": {f}")).unwrap_or_default();
-        writeln!(out, "  {} {} {} {} ({}){failure}", r.order_code, r.state, r.amount_minor, r.currency, r.refund_id)?;
+        let amount = currency::amount(&r.currency, r.amount_minor);
+        writeln!(out, "  {} {} {amount} ({}){failure}", r.order_code, r.state, r.refund_id)?;
     }
     say_findings(&mut out, "Other differences between the books", &list.findings)?;
     Ok(out)
@@ -242,7 +249,8 @@ fn say_findings(out: &mut String, title: &str, findings: &[Finding]) -> std::fmt
 fn say_orders(out: &mut String, title: &str, orders: &[OwedOrder]) -> std::fmt::Result {
     section(out, title, orders.len())?;
     for o in orders {
-        writeln!(out, "  {} {} {} {} since {}", o.code, o.why, o.total_minor, o.currency, o.since.format("%F %T"))?;
+        let total = currency::amount(&o.currency, o.total_minor);
+        writeln!(out, "  {} {} {total} since {}", o.code, o.why, o.since.format("%F %T"))?;
     }
     Ok(())
 }
@@ -324,9 +332,19 @@ pub async fn gate(pool: &PgPool, command: &GateCommand) -> anyhow::Result<()> {
 
 /// `fullhouse refund`
 pub async fn refund(pool: &PgPool, args: RefundArgs) -> anyhow::Result<()> {
+    let order = sqlx::query!(r#"select id, currency from "order" where code = upper($1) or id::text = $1"#, args.order)
+        .fetch_optional(pool)
+        .await?
+        .with_context(|| format!("there is no order {}", args.order))?;
     let what = match (args.all, args.amount, args.seats) {
         (true, _, _) => What::All,
-        (_, Some(amount), _) => What::Amount(amount),
+        (_, Some(text), _) => {
+            let amount = currency::minor(&order.currency, &text).filter(|minor| *minor > 0);
+            What::Amount(
+                amount
+                    .with_context(|| format!("--amount {text}: an amount of {} above 0 is needed", order.currency))?,
+            )
+        }
         (_, _, mut seats) if !seats.is_empty() => {
             seats.sort_unstable();
             seats.dedup();
@@ -334,12 +352,8 @@ pub async fn refund(pool: &PgPool, args: RefundArgs) -> anyhow::Result<()> {
         }
         _ => bail!("say what goes back: --all, --seats or --amount"),
     };
-    let order_id = sqlx::query_scalar!(r#"select id from "order" where code = upper($1) or id::text = $1"#, args.order)
-        .fetch_optional(pool)
-        .await?
-        .with_context(|| format!("there is no order {}", args.order))?;
     let ask = Ask {
-        order_id,
+        order_id: order.id,
         key: args.key.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string()),
         what,
         seats_become: args.seats_become.map(|b| match b {
@@ -358,7 +372,12 @@ pub async fn refund(pool: &PgPool, args: RefundArgs) -> anyhow::Result<()> {
         bail!("the same was given back less than a minute ago (--key {key}); --again gives it back once more");
     }
     let key = ask.key.clone();
-    let request_id = refund::give_back(pool, ask).await?;
+    let request_id = match refund::give_back(pool, ask).await {
+        Err(RefundError::Apportion(ApportionError::MoreThanIsLeft { left_minor })) => {
+            bail!("only {} is left to give back", currency::amount(&order.currency, left_minor))
+        }
+        other => other?,
+    };
     let given = refund::given_back(pool, request_id).await?.context("it was just written")?;
     println!("{} go back (--key {key})", currency::amount(&given.currency, given.amount_minor));
     for r in given.refunds {
@@ -392,7 +411,7 @@ pub async fn call_off(pool: &PgPool, args: &CallOffArgs) -> anyhow::Result<()> {
 fn called_off(report: &CalledOff) -> String {
     let count = |result: &str| report.orders.iter().filter(|o| o.result == result).count();
     let mut out = format!(
-        "{} orders: {} refunded, {} on their way, {} where nothing was paid, {} that wait for their payment or their turn, {} refused\n",
+        "Orders: {}; {} refunded, {} on their way, {} where nothing was paid, {} that wait for their payment or their turn, {} refused\n",
         report.orders.len(),
         count("refunded"),
         count("on_its_way"),
@@ -401,7 +420,7 @@ fn called_off(report: &CalledOff) -> String {
         report.refused_count
     );
     for o in report.orders.iter().filter(|o| o.result == "refused") {
-        out.push_str(&format!("  {} {} {}: {}\n", o.code, o.amount_minor, o.currency, o.detail));
+        out.push_str(&format!("  {} {}: {}\n", o.code, currency::amount(&o.currency, o.amount_minor), o.detail));
     }
     if count("waiting") + count("on_its_way") > 0 {
         out.push_str("Hubs that run go on with it; run this again to see how far it is.\n");

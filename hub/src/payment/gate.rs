@@ -90,8 +90,12 @@ async fn write(
     )
     .execute(db)
     .await?;
-    if written.rows_affected() > 0 {
-        tracing::error!(gate.reason = reason, gate.detail = detail, "the gate is closed: no new payments begin");
+    match (written.rows_affected() > 0, reason == PAUSED) {
+        (true, true) => tracing::info!(gate.detail = detail, "a person has closed the gate: no new payments begin"),
+        (true, false) => {
+            tracing::error!(gate.reason = reason, gate.detail = detail, "the gate is closed: no new payments begin");
+        }
+        (false, _) => {}
     }
     Ok(())
 }

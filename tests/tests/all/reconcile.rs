@@ -447,7 +447,7 @@ async fn the_command_line_says_and_does_the_same() {
     assert!(code == 0 && out.contains("go back") && out.contains("45.00"), "{out}{error}");
     assert_eq!(run(&["refund", order, "--reason", "ill", "--by", "Ada"]).await.0, 1, "of what?");
     assert_eq!(run(&["refund", order, "--all", "--reason", "", "--by", "Ada"]).await.0, 2);
-    let part = ["refund", order, "--amount", "100", "--reason", "cold", "--by", "Ada"];
+    let part = ["refund", order, "--amount", "1.00", "--reason", "cold", "--by", "Ada"];
     let (code, out, _) = run(&part).await;
     assert!(code == 0 && out.contains("--key "), "{out}");
     let (code, _, error) = run(&part).await;
