@@ -25,6 +25,7 @@ pub struct TicketKey {
 /// Codes that are genuine and must not be let in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DeadTickets {
+    pub event_id: i64,
     /// Died since the time that was asked for. A ticket never comes back to life: add them to those you know.
     pub dead: Vec<Uuid>,
     /// Sold, and not paid yet: all of them, at present. Replace those you know.

@@ -32,10 +32,9 @@ pub fn verify(text: &str, keys: &Path, dead: Option<&Path>, event: Option<&Path>
     let keys: TicketKeys = read(keys)?;
     let mut public = Vec::new();
     for key in keys.keys {
-        let bytes =
-            data_encoding::HEXLOWER_PERMISSIVE.decode(key.public.as_bytes()).context("a key is not hexadecimal")?;
-        let bytes: [u8; 32] = bytes.try_into().ok().context("a key has 32 bytes")?;
-        public.push((key.id, VerifyingKey::from_bytes(&bytes).context("a key is no point of the curve")?));
+        let bytes = data_encoding::HEXLOWER_PERMISSIVE.decode(key.public.as_bytes()).ok();
+        let point = bytes.and_then(|b| VerifyingKey::from_bytes(&b.try_into().ok()?).ok());
+        public.push((key.id, point.ok_or_else(|| Undecided(format!("NOT DECIDED: key {} is no key", key.id)))?));
     }
     let claim = match code::verify(text, |id| public.iter().find(|(known, _)| *known == id).map(|(_, key)| key)) {
         Ok(claim) => claim,
@@ -60,6 +59,10 @@ pub fn verify(text: &str, keys: &Path, dead: Option<&Path>, event: Option<&Path>
     }
     if let Some(dead) = dead {
         let list: DeadTickets = read(dead)?;
+        if list.event_id != claim.event_id {
+            let text = format!("NOT DECIDED: these are the dead of event {}, and not of {what}", list.event_id);
+            return Err(Undecided(text).into());
+        }
         if list.dead.contains(&claim.ticket_id) {
             return Ok(Report { text: format!("DEAD (refunded, exchanged or reissued): {what}"), failed: true });
         }
@@ -70,9 +73,11 @@ pub fn verify(text: &str, keys: &Path, dead: Option<&Path>, event: Option<&Path>
     Ok(Report { text: format!("GENUINE: {what}"), failed: false })
 }
 
-fn read<T: serde::de::DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
-    serde_json::from_str(&text).with_context(|| format!("{} is not what the hub answers", path.display()))
+/// A file of the hub's. Without it nothing is known of a ticket, and nobody is to be turned away for that.
+fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Undecided> {
+    let undecided = |why: String| Undecided(format!("NOT DECIDED: {}: {why}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|e| undecided(e.to_string()))?;
+    serde_json::from_str(&text).map_err(|e| undecided(format!("it is not what the hub answers: {e}")))
 }
 
 /// The public halves, as JSON.

@@ -36,5 +36,5 @@ pub async fn dead(
         sqlx::query_scalar!("select id from ticket where event_id = $1 and state = 'pending' order by id", event_id)
             .fetch_all(db)
             .await?;
-    Ok(Some(DeadTickets { dead, pending, since: now - OVERLAP }))
+    Ok(Some(DeadTickets { event_id, dead, pending, since: now - OVERLAP }))
 }

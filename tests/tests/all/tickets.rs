@@ -179,6 +179,13 @@ async fn a_door_without_a_network_knows_the_genuine_the_dead_and_the_unpaid() {
     // A list of keys from before: not a forgery, and not good either.
     let (exit, said) = door_of(new[0], &json!({ "keys": [keys["keys"][1]] }), &none, None).await;
     assert!(exit == 3 && said.contains("NOT DECIDED") && said.contains("fetch the list"), "{exit} {said}");
+    // Files that are none, or another event's: nobody is turned away for that.
+    let (exit, said) = door_of(new[0], &json!({}), &none, None).await;
+    assert!(exit == 3 && said.contains("keys.json"), "{exit} {said}");
+    let mut others = none.clone();
+    others["event_id"] = json!(scene.event + 1);
+    let (exit, said) = door_of(new[0], &keys, &others, None).await;
+    assert!(exit == 3 && said.contains("the dead of event"), "{exit} {said}");
     // The door of an event names the seat, and turns other events' tickets away.
     let mut page = fan.get(&format!("/api/events/{}", scene.event)).await.ok();
     let (exit, said) = door_of(new[0], &keys, &none, Some(&page)).await;
