@@ -1,0 +1,177 @@
+// What a fan has to be told while they look at something else: seats that tick away, money that comes
+// back, payments that are paused, an event that is called off, a box office that is away.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+
+import {
+  browser,
+  callOff,
+  CARD,
+  clickSeat,
+  freeSeats,
+  holdSeats,
+  House,
+  HUNG,
+  openEvent,
+  operator,
+  payWith,
+  signUp,
+} from './house.mjs';
+
+const EVENT = 'lantern-cup-night-race';
+let house, chrome;
+
+before(async () => {
+  house = await House.open();
+  chrome = await browser();
+});
+
+after(async () => {
+  await chrome?.close();
+  await house?.close();
+});
+
+/** One person; their windows are pages of the same context. */
+async function person(t, options = {}) {
+  const context = await chrome.newContext({ locale: 'en-GB', ...options });
+  t.after(() => context.close());
+  const page = await context.newPage();
+  await signUp(page, house);
+  return { context, page };
+}
+
+async function buy(page, count) {
+  await openEvent(page, house, EVENT);
+  await holdSeats(page, await freeSeats(house, EVENT, count));
+  await page.getByTestId('checkout-button').click();
+  await payWith(page, CARD.good);
+  await page.locator('[data-testid=ticket][data-state=valid]').first().waitFor();
+}
+
+test('held seats tick away on the programme and among the tickets too, and are gone when they are given back', async (t) => {
+  const { context, page } = await person(t);
+  const errors = [];
+  const other = await context.newPage();
+  other.on('pageerror', (error) => errors.push(error.message));
+  await openEvent(page, house, EVENT);
+  await holdSeats(page, await freeSeats(house, EVENT, 2));
+  for (const path of ['/', '/orders']) {
+    await other.goto(house.url + path);
+    const held = other.getByTestId('held-elsewhere');
+    await held.filter({ hasText: '2 seats held for you' }).waitFor();
+    assert.match(await held.getByTestId('held-countdown').innerText(), /^[67]:\d\d$/);
+    assert.equal(await held.locator('a').getAttribute('href'), `/events/${EVENT}`);
+  }
+  await page.getByTestId('release-button').click();
+  await page.getByTestId('best-button').waitFor();
+  await other.getByTestId('held-elsewhere').waitFor({ state: 'detached' });
+  assert.deepEqual(errors, []);
+});
+
+test('what may be given back is said before paying, by the venue’s clock and by one’s own', async (t) => {
+  const { page } = await person(t, { timezoneId: 'America/New_York' });
+  await openEvent(page, house, EVENT);
+  await page.getByTestId('best-button').click();
+  await page.getByTestId('checkout-button').click();
+  const terms = await page.getByTestId('refund-terms').innerText();
+  assert.match(
+    terms,
+    /given back until .*\(Kitahara\); on your clock .*10% of each ticket’s price/,
+  );
+});
+
+test('what was given back is told: on the order, in its sum, and in the list', async (t) => {
+  const { page } = await person(t);
+  await buy(page, 2);
+  const box = page.getByTestId('give-back');
+  await box.locator('summary').click();
+  await box.getByTestId('give-back-seat').first().check();
+  await box.getByTestId('give-back-button').click();
+  await page.getByTestId('paid').filter({ hasText: '1 of 2 tickets given back' }).waitFor();
+  const told = page.getByTestId('announce-urgent').filter({ hasText: '1 ticket given back.' });
+  await told.waitFor({ state: 'attached' });
+  const sum = (await page.getByTestId('order-refunded').innerText()).replace('-', '');
+  assert.ok((await page.getByTestId('money-back').innerText()).includes(sum));
+  const dead = page.locator('[data-testid=ticket][data-state=void]');
+  assert.match(await dead.innerText(), /Given back/);
+  await page.goto(`${house.url}/orders`);
+  const money = await page.getByTestId('order-money').first().innerText();
+  assert.ok(money.startsWith('Paid ') && money.endsWith(`given back ${sum}`), money);
+});
+
+test('paused payments are told before a card is asked for, and the page goes on by itself', async (t) => {
+  const { page } = await person(t);
+  await openEvent(page, house, EVENT);
+  await page.getByTestId('best-button').click();
+  await page.getByTestId('hold-bar').waitFor();
+  await operator(chrome, house, '/api/staff/gate/pause', { note: 'a look at the till' });
+  await page.getByTestId('checkout-button').click();
+  const paused = page.getByTestId('paused');
+  await paused.filter({ hasText: /Your seats are yours until .*you are not charged/ }).waitFor();
+  assert.equal(await page.getByTestId('card-form').count(), 0);
+  await operator(chrome, house, '/api/staff/gate/paused/open', { note: 'all is well' });
+  await page.getByTestId('card-form').waitFor({ timeout: 2 * HUNG });
+  assert.equal(await paused.count(), 0);
+});
+
+test('the programme stays while the box office is away, says so, and is fresh again by itself', async (t) => {
+  const page = await (await chrome.newContext({ locale: 'en-GB' })).newPage();
+  t.after(() => page.context().close());
+  await page.goto(house.url);
+  const cards = page.getByTestId('event-card');
+  await cards.first().waitFor();
+  const many = await cards.count();
+  await page.route('**/api/events*', (route) => route.abort());
+  await page.getByTestId('search').fill('lantern');
+  await page.getByTestId('stale').filter({ hasText: 'what we knew last' }).waitFor();
+  assert.equal(await cards.count(), many, 'the list stays');
+  await page.unroute('**/api/events*');
+  await page.getByTestId('stale').waitFor({ state: 'detached' });
+  assert.equal(await cards.count(), 1, 'and is what was searched for');
+});
+
+test('tickets and mail speak the language of the page that the order was made on', async (t) => {
+  const { page } = await person(t);
+  const told = [];
+  page.on('request', (one) => one.url().endsWith('/language') && told.push(one.postDataJSON()));
+  await page.evaluate(() => localStorage.setItem('fullhouse.language', 'ja'));
+  await openEvent(page, house, EVENT);
+  await page.getByTestId('best-button').click();
+  await page.getByTestId('checkout-button').click();
+  await page.getByTestId('card-form').waitFor();
+  assert.deepEqual(told, [{ language: 'ja' }]);
+});
+
+// The last one: there is no event after it.
+test('an event is called off: every window says so within seconds', async (t) => {
+  const { context, page } = await person(t);
+  await buy(page, 1);
+  const [map, list, picking] = [
+    await context.newPage(),
+    await context.newPage(),
+    await (await person(t)).page,
+  ];
+  for (const one of [map, list, picking]) await openEvent(one, house, EVENT);
+  await list.getByTestId('list-toggle').click();
+  const [seat] = await freeSeats(house, EVENT, 1);
+  await clickSeat(picking, seat);
+  await picking.getByTestId('hold-button').waitFor();
+  const { events } = await house.api('/api/events');
+  await callOff(chrome, house, events.find((one) => one.slug === EVENT).id);
+  const began = Date.now();
+  const within = { timeout: 15_000 };
+  const told = async (what, of) => {
+    await of.waitFor(within);
+    console.log(`${what}: ${Date.now() - began} ms`);
+  };
+  await Promise.all([
+    told('picked', picking.getByTestId('notice').filter({ hasText: 'called off' })),
+    told('map', map.getByTestId('sale-state').filter({ hasText: 'Cancelled' })),
+    told('list', list.getByTestId('sale-state').filter({ hasText: 'Cancelled' })),
+    told('tickets', page.getByTestId('ending').filter({ hasText: 'called off' })),
+  ]);
+  assert.equal(await picking.getByTestId('hold-button').count(), 0);
+  assert.equal(await page.locator('[data-testid=ticket][data-state=valid]').count(), 0);
+  assert.equal(await page.locator('a[href^="/events/"]').count(), 0, 'nothing can be chosen again');
+});
