@@ -9,7 +9,7 @@ use chrono::{DateTime, NaiveDateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::seat::Status;
+use crate::{orders::RefundTerms, seat::Status};
 
 /// `GET /api/events`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -115,6 +115,9 @@ pub struct EventDetail {
     /// None: the event says nothing of tax.
     #[serde(default)]
     pub tax: Option<Tax>,
+    /// What its buyers may give back by themselves; an order keeps what was said when it was bought. None: nothing.
+    #[serde(default)]
+    pub refund_terms: Option<RefundTerms>,
     /// Seats a buyer may have, held and bought.
     pub seat_limit: i32,
     pub hold_ttl_s: i32,

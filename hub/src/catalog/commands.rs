@@ -279,14 +279,22 @@ async fn logo(spec: &EventSpec, beside: Option<&Path>) -> Result<Option<Vec<u8>>
     }
 }
 
-async fn create_event_beside(pool: &PgPool, spec: &str, beside: Option<&Path>) -> anyhow::Result<Report> {
+/// What a specification says, and the logo that it names; or what is wrong with them.
+async fn read_spec(spec: &str, beside: Option<&Path>) -> anyhow::Result<Result<(EventSpec, Option<Vec<u8>>), Report>> {
     let spec = match EventSpec::read(spec) {
         Ok(spec) => spec,
-        Err(e) => return Ok(Report::failed(faults_text(&e))),
+        Err(e) => return Ok(Err(Report::failed(faults_text(&e)))),
     };
-    let logo = match logo(&spec, beside).await {
-        Ok(logo) => logo,
-        Err(e) => return refused(&spec.slug, e),
+    match logo(&spec, beside).await {
+        Ok(logo) => Ok(Ok((spec, logo))),
+        Err(e) => refused(&spec.slug, e).map(Err),
+    }
+}
+
+async fn create_event_beside(pool: &PgPool, spec: &str, beside: Option<&Path>) -> anyhow::Result<Report> {
+    let (spec, logo) = match read_spec(spec, beside).await? {
+        Ok(both) => both,
+        Err(report) => return Ok(report),
     };
     let mut tx = pool.begin().await?;
     match event::create(&mut tx, &spec).await {
@@ -306,22 +314,25 @@ pub async fn edit_event_from(pool: &PgPool, spec: &str) -> anyhow::Result<Report
 }
 
 async fn edit_event_beside(pool: &PgPool, spec: &str, beside: Option<&Path>) -> anyhow::Result<Report> {
-    let spec = match EventSpec::read(spec) {
-        Ok(spec) => spec,
-        Err(e) => return Ok(Report::failed(faults_text(&e))),
-    };
-    let logo = match logo(&spec, beside).await {
-        Ok(logo) => logo,
-        Err(e) => return refused(&spec.slug, e),
+    let (spec, logo) = match read_spec(spec, beside).await? {
+        Ok(both) => both,
+        Err(report) => return Ok(report),
     };
     let mut tx = pool.begin().await?;
     match event::edit(&mut tx, &spec).await {
-        Ok(id) => {
+        Ok(event::Edited { id, moved_tickets }) => {
             if spec.ticket_logo.is_some() {
                 event::set_logo(&mut tx, id, logo.as_deref()).await?;
             }
             tx.commit().await?;
-            Ok(Report { text: format!("event {id}, {}: saved\n", spec.slug), failed: false })
+            let mut text = format!("event {id}, {}: saved\n", spec.slug);
+            if moved_tickets > 0 {
+                text.push_str(&format!(
+                    "its date or doors have changed: {moved_tickets} tickets that are sold say the old ones on paper \
+                     and in their mails, and this command tells nobody\n"
+                ));
+            }
+            Ok(Report { text, failed: false })
         }
         Err(e) => refused(&spec.slug, e),
     }

@@ -19,7 +19,7 @@ mod policy; // what its buyers may give back
 pub mod look; // how its tickets look
 mod edit; // an event as its specification, and the other way round
 
-pub use edit::{edit, show};
+pub use edit::{Edited, edit, show};
 pub use look::TicketLook;
 pub use policy::RefundPolicy;
 pub use spec::{EventSpec, FeeSpec, LevelSpec, PerformerSpec, PriceSpec, with_days};

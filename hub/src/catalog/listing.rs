@@ -13,7 +13,11 @@ use fullhouse_protocol::events::{
 use fullhouse_protocol::seat::Status;
 use sqlx::PgConnection;
 
-use super::{event::tax, layout::flag, search::Listed};
+use super::{
+    event::{RefundPolicy, tax},
+    layout::flag,
+    search::Listed,
+};
 use crate::clock;
 
 /// Where the sale of an event stands.
@@ -54,6 +58,7 @@ struct EventRow {
     hold_ttl_s: i32,
     tax_name: Option<String>,
     tax_milli_percent: Option<i32>,
+    refund_policy: Option<serde_json::Value>,
     sale_state: String,
     has_line: bool,
     from_minor: Option<i64>,
@@ -76,8 +81,8 @@ async fn rows(db: &mut PgConnection, only: Option<i64>) -> sqlx::Result<Vec<Even
         EventRow,
         r#"select e.id, e.slug, e.name, e.description, e.tags, e.time_zone, e.doors_local, e.doors_at, e.starts_local,
                   e.starts_at, e.on_sale_local, e.on_sale_at, e.off_sale_at, e.currency, e.seat_limit, e.hold_ttl_s,
-                  e.tax_name, e.tax_milli_percent,
-                  e.sale_state, exists (select from line l where l.event_id = e.id) as "has_line!",
+                  e.tax_name, e.tax_milli_percent, e.refund_policy, e.sale_state,
+                  exists (select from line l where l.event_id = e.id) as "has_line!",
                   (select min(p.amount_minor) from price p where p.event_id = e.id and p.position = 0) as from_minor,
                   (select coalesce(sum(f.amount_minor), 0)::bigint from fee f where f.event_id = e.id) as "from_fees_minor!",
                   v.id as venue_id, v.slug as venue_slug, v.name as venue_name, v.city, v.country,
@@ -273,6 +278,7 @@ pub async fn state(db: &mut PgConnection, event_id: i64, with_seats: bool) -> sq
             description: row.description,
             doors_at: row.doors_at,
             tax: tax::shown(row.tax_name, row.tax_milli_percent),
+            refund_terms: RefundPolicy::read(row.refund_policy).map(|policy| policy.terms(row.starts_at)),
             seat_limit: row.seat_limit,
             hold_ttl_s: row.hold_ttl_s,
         },

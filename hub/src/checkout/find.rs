@@ -1,4 +1,4 @@
-//! Looking an order up by whatever somebody at the counter has: the order's code, a ticket's code, a
+//! Looking an order up by whatever somebody at the counter has: the order's code or id, a ticket's code, a
 //! name, an address, a seat, the last four digits of the card, an id of the payment provider's.
 //!
 //! What is not stored can't be found: of a card there are its last four digits, and nothing else.
@@ -27,7 +27,7 @@ pub async fn orders(pool: &PgPool, text: &str, event_id: Option<i64>) -> sqlx::R
                   array(select distinct l.seat_no from order_line l where l.order_id = o.id and l.state = 'sold' and l.seat_no is not null order by 1) as "seats!: Vec<i32>"
            from "order" o join event e on e.id = o.event_id join buyer b on b.id = o.buyer_id left join account a on a.id = b.account_id
            where ($3::bigint is null or o.event_id = $3)
-             and (o.code = upper($1)
+             and (o.code = upper($1) or o.id::text = lower($1)
                   or exists (select from ticket t where t.order_id = o.id and (t.code = $1 or t.id::text = lower($1)))
                   or (a.id is not null and (a.email = lower($1) or a.name ilike all ($2)))
                   or exists (

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use fullhouse_protocol::orders::{
-    AttemptRefund, AttemptRefundState, CancelReason, Order, OrderLine, OrderState, OrderTax, RefundTerms, Ticket,
+    AttemptRefund, AttemptRefundState, CancelReason, Order, OrderLine, OrderState, OrderTax, Ticket,
     TicketState,
 };
 use sqlx::PgPool;
@@ -101,12 +101,7 @@ pub async fn orders(pool: &PgPool, whose: Whose, pay_margin_s: i64) -> sqlx::Res
                 total_minor: o.total_minor,
                 credit_minor: o.credit_minor,
                 exchanged_for: o.exchanged_for,
-                refund_terms: RefundPolicy::read(o.refund_policy).map(|policy| RefundTerms {
-                    until: policy.until(o.starts_at),
-                    keep_percent: policy.keep_percent,
-                    keep_minor: policy.keep_minor,
-                    keep_fees: policy.keep_fees,
-                }),
+                refund_terms: RefundPolicy::read(o.refund_policy).map(|policy| policy.terms(o.starts_at)),
                 refunded: Some(lines.iter().filter(|l| l.order_id == o.id).map(|l| l.refunded_minor).sum())
                     .filter(|sum| *sum > 0)
                     .map(|amount_minor| AttemptRefund {

@@ -17,13 +17,21 @@ use super::{
 };
 use crate::db;
 
+/// An event that was saved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edited {
+    pub id: i64,
+    /// Valid tickets whose date or doors have changed: what their buyers have on paper says something else.
+    pub moved_tickets: i64,
+}
+
 /// Makes an event what a specification says. The caller commits.
-pub async fn edit(tx: &mut PgConnection, spec: &EventSpec) -> Result<i64, EventError> {
+pub async fn edit(tx: &mut PgConnection, spec: &EventSpec) -> Result<Edited, EventError> {
     let mut faults = spec::plain_faults(spec);
     let id = find(tx, &spec.slug).await?;
     db::lock_event(tx, id).await?; // neither a hold nor an import comes between
     let event = sqlx::query!(
-        r#"select e.plan_revision_id, e.currency, v.slug as venue, v.time_zone as venue_zone, p.name as plan,
+        r#"select e.plan_revision_id, e.currency, e.starts_at, e.doors_at, v.slug as venue, v.time_zone as venue_zone, p.name as plan,
                   exists (select from "order" o where o.event_id = e.id) as "sold!"
            from event e join plan_revision r on r.id = e.plan_revision_id
                 join plan p on p.id = r.plan_id join venue v on v.id = p.venue_id
@@ -57,7 +65,18 @@ pub async fn edit(tx: &mut PgConnection, spec: &EventSpec) -> Result<i64, EventE
     insert_performers(tx, id, spec).await?;
     write_prices(tx, id, spec).await?;
     tax::write(tx, id, spec.tax.as_ref()).await?;
-    Ok(id)
+    let moved = (event.starts_at, event.doors_at) != (times.starts.1, times.doors.map(|d| d.1));
+    let moved_tickets = if moved { tickets(tx, id).await? } else { 0 };
+    Ok(Edited { id, moved_tickets })
+}
+
+async fn tickets(tx: &mut PgConnection, id: i64) -> sqlx::Result<i64> {
+    sqlx::query_scalar!(
+        r#"select count(*) as "count!" from ticket where event_id = $1 and state in ('valid', 'pending')"#,
+        id
+    )
+    .fetch_one(tx)
+    .await
 }
 
 async fn find(tx: &mut PgConnection, slug: &str) -> Result<i64, EventError> {

@@ -1,6 +1,7 @@
 //! What a buyer may give back by themselves. An event says it; an order keeps what was said when it was bought.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use fullhouse_protocol::orders::RefundTerms;
 use serde::{Deserialize, Serialize};
 
 /// As it is written in an event's specification, and kept with an order. Without one, nothing goes back by itself.
@@ -29,6 +30,12 @@ impl RefundPolicy {
     /// The last moment.
     pub fn until(&self, starts_at: DateTime<Utc>) -> DateTime<Utc> {
         starts_at - TimeDelta::hours(self.until_hours)
+    }
+
+    /// As pages and orders say it.
+    pub fn terms(&self, starts_at: DateTime<Utc>) -> RefundTerms {
+        let Self { keep_percent, keep_minor, keep_fees, .. } = *self;
+        RefundTerms { until: self.until(starts_at), keep_percent, keep_minor, keep_fees }
     }
 
     /// What is kept of a ticket of this price, in steps that the provider can say.
