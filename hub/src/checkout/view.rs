@@ -2,8 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use fullhouse_protocol::orders::{
-    AttemptRefund, AttemptRefundState, CancelReason, Order, OrderLine, OrderState, OrderTax, Ticket,
-    TicketState,
+    AttemptRefund, AttemptRefundState, CancelReason, Order, OrderLine, OrderState, OrderTax, Ticket, TicketState,
 };
 use sqlx::PgPool;
 use uuid::Uuid;
