@@ -83,10 +83,9 @@ export interface EventPage {
     doors_at: string | null;
     seat_limit: number;
     hold_ttl_s: number;
+    /** What a buyer may give back, as it is agreed on by buying now. */
     refund_terms?: RefundTerms | null;
   };
-  /** What a buyer may give back, as it is agreed on by buying now. */
-  refund_terms?: RefundTerms | null;
   venue: VenueSummary & { time_zone: string };
   performers: Performer[];
   price_levels: PriceLevel[];

@@ -178,7 +178,7 @@ export class EventRoom {
 
   /** What a buyer may give back; nothing where the house says nothing of it. */
   get refundTerms(): RefundTerms | null {
-    return this.page.refund_terms ?? this.page.event.refund_terms ?? null;
+    return this.page.event.refund_terms ?? null;
   }
 
   /** What the held seats come to, fees included; the hub prices them again. */
