@@ -22,8 +22,50 @@ import {
 const EVENT = 'lantern-cup-night-race';
 let house, chrome;
 
+/** A room of two rows of eight chairs. */
+const room = (name) => ({
+  name,
+  size: { width: 400, height: 200 },
+  categories: [{ name: 'Chair', color: '#3366cc' }],
+  zones: [
+    {
+      name: 'Main',
+      position: { x: 60, y: 60 },
+      rows: ['A', 'B'].map((row, y) => ({
+        row_number: row,
+        position: { x: 0, y: 40 * y },
+        seats: Array.from({ length: 8 }, (_, x) => ({
+          seat_guid: `${row}-${x + 1}`,
+          seat_number: String(x + 1),
+          position: { x: 30 * x, y: 0 },
+          category: 'Chair',
+        })),
+      })),
+      areas: [],
+    },
+  ],
+});
+
+const evening = (slug, amount_minor) => ({
+  slug,
+  name: slug,
+  description: '',
+  tags: ['small'],
+  venue: `${slug}-house`,
+  plan: `${slug} room`,
+  starts: '2099-01-20T20:00',
+  on_sale: '2026-01-01T10:00',
+  currency: 'EUR',
+  seat_limit: 6,
+  performers: [],
+  fees: [],
+  levels: [{ category: 'Chair', prices: [{ ticket_type: 'adult', amount_minor }] }],
+});
+
 before(async () => {
   house = await House.open();
+  await house.putOn(room('open-talk room'), evening('open-talk', 0));
+  await house.putOn(room('reading room'), evening('reading', 1_000));
   chrome = await browser();
 });
 
@@ -144,6 +186,62 @@ test('tickets and mail speak the language of the page that the order was made on
   await page.getByTestId('checkout-button').click();
   await page.getByTestId('card-form').waitFor();
   assert.deepEqual(told, [{ language: 'ja' }]);
+});
+
+test('who pays nothing reads of no payment', async (t) => {
+  const { page } = await person(t);
+  const panel = page.locator('main');
+  const quiet = async (where) =>
+    assert.doesNotMatch(await panel.innerText(), /\bpa(y|id|yment)\b/i, where);
+  await openEvent(page, house, 'open-talk');
+  await page.getByTestId('best-button').click();
+  await page.getByTestId('checkout-button').filter({ hasText: 'free of charge' }).waitFor();
+  await quiet('held');
+  await page.getByTestId('checkout-button').click();
+  await page.getByTestId('pay-button').waitFor();
+  await quiet('taken');
+  await page.getByTestId('pay-button').click();
+  await page.getByTestId('paid').filter({ hasText: 'They are yours' }).waitFor();
+  await quiet('tickets');
+  await page.goto(`${house.url}/orders`);
+  await page.getByTestId('order-card').filter({ hasText: 'Booked' }).waitFor();
+  await quiet('list');
+});
+
+test('a seat that would be left alone is named, until others are picked', async (t) => {
+  const { page } = await person(t);
+  await openEvent(page, house, 'reading');
+  const seats = await freeSeats(house, 'reading', 4);
+  await clickSeat(page, seats[1]);
+  await clickSeat(page, seats[2]);
+  await page.getByTestId('hold-button').click();
+  const notice = page.locator('[data-testid=notice][data-kind=single]');
+  await notice.filter({ hasText: 'Main, row A, seat 1' }).waitFor();
+  await clickSeat(page, seats[0]);
+  await notice.waitFor({ state: 'detached' });
+  await page.getByTestId('hold-button').click();
+  await page.getByTestId('hold-bar').waitFor();
+});
+
+test('the seat list says what opens and what it costs', async (t) => {
+  const { page } = await person(t);
+  await openEvent(page, house, 'reading');
+  await page.getByTestId('list-toggle').click();
+  const section = page.getByTestId('list-section').first();
+  assert.match(await section.innerText(), /€10\.00/);
+  assert.equal(await section.getAttribute('aria-expanded'), 'false');
+  await section.click();
+  assert.match(await page.getByTestId('list-row').first().innerText(), /€10\.00/);
+});
+
+test('a password that is too short is told to be that', async (t) => {
+  const page = await (await chrome.newContext({ locale: 'en-GB' })).newPage();
+  t.after(() => page.context().close());
+  await page.goto(`${house.url}/signin`);
+  await page.getByTestId('switch-signin').click();
+  await page.getByTestId('password').fill('short');
+  await page.getByTestId('submit-signin').click();
+  assert.match(await page.getByTestId('password-fault').innerText(), /too short: .* 10 characters/);
 });
 
 // The last one: there is no event after it.
