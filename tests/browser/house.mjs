@@ -214,29 +214,90 @@ export async function asOperator(chrome, house, method, path, body) {
 }
 
 /** The demo's operator asks the staff's side for something. */
-export async function operator(chrome, house, path, body) {
-  const context = await chrome.newContext();
-  const page = await context.newPage();
-  await page.goto(`${house.url}/signin`);
-  await page.getByTestId('email').fill('operator@example.com');
-  await page.getByTestId('password').fill('open the doors');
-  await page.getByTestId('submit-signin').click();
-  await page.getByTestId('signout').waitFor();
-  const status = await page.evaluate(
-    async ([path, body]) => {
-      const headers = { 'content-type': 'application/json' };
-      return (await fetch(path, { method: 'POST', headers, body })).status;
-    },
-    [path, JSON.stringify(body)],
-  );
-  if (status >= 300) throw new Error(`${path}: ${status}`);
-  await context.close();
+export function operator(chrome, house, path, body) {
+  return asOperator(chrome, house, 'POST', path, body);
 }
 
 /** The demo's operator calls an event off. */
 export async function callOff(chrome, house, eventId) {
   const reason = 'the track is under water';
   await operator(chrome, house, `/api/staff/events/${eventId}/call-off`, { reason });
+}
+
+/**
+ * Puts an event on that has a line before it: 32 chairs, or `rows` of `seats`. Joining begins at once (or
+ * `opensInS` from now) and ends, and the sale begins, `joinS` later. Answers its id.
+ */
+export async function putOnWithLine(chrome, house, slug, options = {}) {
+  const { opensInS = 0, joinS = 15, rate = 600, insideMax = 1, draw = {} } = options;
+  const joinsAt = Date.now() + opensInS * 1000;
+  const closesAt = joinsAt + joinS * 1000;
+  const saleAt = closesAt + (options.waitS ?? 0) * 1000;
+  const berlin = { timeZone: 'Europe/Berlin', dateStyle: 'short', timeStyle: 'medium' };
+  const onSale = new Date(Math.ceil(saleAt / 1000) * 1000);
+  await house.putOn(
+    {
+      name: slug,
+      size: { width: 400, height: 300 },
+      categories: [{ name: 'Floor', color: '#cc3333' }],
+      zones: [
+        {
+          name: 'Main',
+          position: { x: 60, y: 90 },
+          areas: [],
+          rows: (options.rows ?? ['A', 'B', 'C', 'D']).map((row, y) => ({
+            row_number: row,
+            position: { x: 0, y: 40 * y },
+            seats: Array.from({ length: options.seats ?? 8 }, (_, x) => ({
+              seat_guid: `${row}-${x + 1}`,
+              seat_number: String(x + 1),
+              position: { x: 30 * x, y: 0 },
+              category: 'Floor',
+            })),
+          })),
+        },
+      ],
+    },
+    {
+      slug,
+      name: 'The Long Wait',
+      venue: 'aurora-hall',
+      plan: slug,
+      starts: '2099-01-20T20:00',
+      on_sale: new Intl.DateTimeFormat('sv-SE', berlin).format(onSale).replace(' ', 'T'),
+      currency: 'EUR',
+      performers: [],
+      fees: [],
+      levels: [{ category: 'Floor', prices: [{ ticket_type: 'adult', amount_minor: 2000 }] }],
+    },
+    'Aurora Hall',
+  );
+  const { event } = await house.api(`/api/events/${slug}?seats=none`);
+  await asOperator(chrome, house, 'POST', `/api/staff/events/${event.id}/queue`, {
+    joins_at: new Date(joinsAt).toISOString(),
+    closes_at: new Date(closesAt).toISOString(),
+    rate_minute_min: 0,
+    rate_minute_max: rate,
+    inside_max: insideMax,
+    ...draw,
+  });
+  return event.id;
+}
+
+/** Joins the line by the page, with an address that is checked by the link of the mail. */
+export async function joinLine(page, house, slug) {
+  await page.goto(`${house.url}/events/${slug}`);
+  await page.getByTestId('join-button').click();
+  const first = page.getByTestId('waiting').or(page.getByTestId('address-link'));
+  await first.waitFor({ timeout: 3 * HUNG });
+  if (await page.getByTestId('address-link').isVisible()) {
+    const link = await page.getByTestId('address-link').getAttribute('href');
+    const mail = await page.context().newPage();
+    await mail.goto(link);
+    await mail.getByTestId('address-done').waitFor();
+    await mail.close();
+  }
+  await page.getByTestId('waiting').waitFor({ timeout: 3 * HUNG });
 }
 
 /** Opens an event's page, and waits until its map is live. */

@@ -196,6 +196,23 @@ describe('a line before an event', { concurrency: 3 }, () => {
     assert.ok(Date.now() - began < HUNG);
   });
 
+  test('who still waits when all is sold is told so, when it was, and which place they had', async (t) => {
+    const people = await Promise.all([person(t), person(t)]);
+    await putOnWithLine(chrome, house, 'sold-out', { joinS: 25, rows: ['A'], seats: 2 });
+    await Promise.all(people.map((page) => joinLine(page, house, 'sold-out')));
+    await Promise.race(people.map((page) => inside(page)));
+    const [first, second] = (await people[0].getByTestId('turn').isVisible())
+      ? people
+      : [...people].reverse();
+    await buys(first);
+    await second.getByTestId('sold-out').waitFor({ timeout: DRAWN });
+    assert.match(await second.getByTestId('sold-out').textContent(), /Sold out at \d+:\d\d/);
+    await second.getByText('You were place 2;').waitFor();
+    // Whoever has bought is shown the tickets first.
+    await first.goto(`${house.url}/events/sold-out`);
+    await first.getByTestId('have-tickets').waitFor();
+  });
+
   test('the draw is recomputed by the page, and says what kind of draw it is', async (t) => {
     const page = await person(t);
     const id = await putOnWithLine(chrome, house, 'checked-draw', { joinS: 20 });
