@@ -14,7 +14,6 @@ import {
   type LineChallenge,
   type LineDraw,
   type LineEntry,
-  type LineProof,
   type Order,
   type Attempt,
   type CancellationOffer,
@@ -153,11 +152,7 @@ export class Hub {
     this.send<Pass>('POST', `/api/events/${event}/queue/enter`, { tries: TRIES });
   renewPass = (event: number, pass: string) =>
     this.send<Pass>('POST', `/api/events/${event}/queue/pass/renew`, { pass, tries: TRIES });
-  endPass = (event: number, pass: string) =>
-    this.send<void>('DELETE', `/api/events/${event}/queue/pass`, { pass, tries: TRIES });
   draws = (event: number) => this.get<{ draws: LineDraw[] }>(`/api/events/${event}/queue/draws`);
-  proof = (event: number, number: number) =>
-    this.get<LineProof>(`/api/events/${event}/queue/proof/${number}`);
 
   /** Sends the mail that shows whose address it is; the demo answers with its link. */
   checkAddress = () =>

@@ -130,7 +130,7 @@ describe('a line before an event', { concurrency: 3 }, () => {
     await Promise.race([inside(bare), inside(other)]);
     const bareIsIn = await bare.getByTestId('turn').isVisible();
     const [inThere, waits] = bareIsIn ? [bare, other] : [other, bare];
-    assert.equal(await ahead(waits), 0);
+    await aheadFalls(waits, 0);
 
     // The operator pauses, and says why; everybody who waits reads it.
     const staff = `/api/staff/events/${id}/queue`;

@@ -1,7 +1,7 @@
 // The line before an event as this fan lives it: the shared state, one's own stand, and the way in
 // (account, checked address, challenge). The rules are in stand.ts; here they meet the page.
 
-import { browserPorts, ProblemError, type FeedState } from '../../../hub-client/index.ts';
+import { browserPorts, LineFeed, ProblemError, type FeedState } from '../../../hub-client/index.ts';
 import type { EventPage, Line, LineEntry, Pass, Preferences } from '../../../protocol/index.ts';
 import { announce } from '../lib/announce.svelte.ts';
 import { hub, session, time } from '../lib/hub.svelte.ts';
@@ -11,7 +11,6 @@ import { ring } from './alarm.ts';
 import { solve, Unsolvable } from './challenge.ts';
 import { Promised, type Told } from './estimate.ts';
 import { Falling } from './falling.ts';
-import { PolledLine } from './line-source.ts';
 import { placeFromPublished } from './own-place.ts';
 import { keepReceipt } from './receipts.ts';
 import { Stand, type Stage, type TurnEnd } from './stand.ts';
@@ -19,6 +18,7 @@ import { Stand, type Stage, type TurnEnd } from './stand.ts';
 /** What stands between the button and the entry. */
 export type Need = 'account' | 'address' | null;
 
+const SILENT_MAX_S = 28;
 const SAY_AHEAD_EVERY_MS = 120_000;
 const CHALLENGE_CODES = [
   'challenge_expired',
@@ -37,6 +37,7 @@ export class LineRoom {
   coming = $state(false);
   ended = $state.raw<{ why: TurnEnd; at: number } | null>(null);
   feedState = $state<FeedState>('connecting');
+  private silentS = $state(0);
   /** People before us as it is shown: only falls. */
   ahead = $state<number | null>(null);
   told = $state.raw<Told | null>(null);
@@ -48,7 +49,7 @@ export class LineRoom {
   /** In the hall: with a pass, or with a hold that outlived it. Stays until somebody goes back. */
   inHall = $state(false);
   private readonly stand: Stand;
-  private readonly source: { stop(): void };
+  private readonly feed: LineFeed;
   private readonly falling = new Falling();
   private readonly promised = new Promised();
   private readonly stop = new AbortController();
@@ -85,27 +86,26 @@ export class LineRoom {
       },
     );
     this.stand.take(line);
-    this.source = new PolledLine(
-      {
-        ...ports,
-        fetch: () => hub.line(this.id),
-        now: () => hub.clock.now(),
-        visible,
+    this.feed = new LineFeed(this.id, ports, {
+      line: (line) => {
+        const before = this.line;
+        this.silentS = 0;
+        this.stand.take(line);
+        this.tellNews(before, this.line);
       },
-      {
-        line: (line) => {
-          const before = this.line;
-          this.stand.take(line);
-          this.tellNews(before, this.line);
-        },
-        state: (state) => (this.feedState = state),
+      state: (state) => {
+        this.feedState = state;
+        this.silentS = 0;
       },
-    );
-    const { signal } = this.stop;
-    signal.addEventListener(
-      'abort',
-      ports.onWake((awake) => awake && this.stand.wake()),
-    );
+    });
+    this.feed.start();
+    // Counted, not measured: a phone that slept has not listened.
+    const listening = setInterval(() => this.silentS++, 1_000);
+    const unwake = ports.onWake((awake) => awake && this.stand.wake());
+    this.stop.signal.addEventListener('abort', () => {
+      clearInterval(listening);
+      unwake();
+    });
     this.tabs =
       'BroadcastChannel' in globalThis ? new BroadcastChannel(`fullhouse.line.${this.id}`) : null;
     // Another tab joined, left, or was moved: one account has one stand.
@@ -115,9 +115,16 @@ export class LineRoom {
   close(): void {
     this.stop.abort();
     this.cancelled?.abort();
-    this.source.stop();
+    this.feed.stop();
     this.stand.stop();
     this.tabs?.close();
+  }
+
+  /** Connected, and yet nothing comes: a line that is alive is told anew every ten seconds. */
+  get late(): boolean {
+    if (this.line.database_late) return true;
+    const connected = this.feedState === 'live' || this.feedState === 'polling';
+    return connected && this.line.state !== 'over' && this.silentS > SILENT_MAX_S;
   }
 
   get id(): number {
