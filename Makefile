@@ -90,6 +90,14 @@ model: setup-test ## Every order in which hubs, buyers, the provider and time ca
 soak: setup-test everything ## Buyers, tills, dying hubs and a failing provider, a seed after the other (SEEDS=1..20; SECONDS=30 of faults each)
 	$(TARGET_DIR)/debug/soak --seeds $(SEEDS) --seconds $(SECONDS)
 
+.PHONY: plots
+plots: setup-test ## Draws how the pace of a line follows what goes wrong, into tests/plots
+	cargo run --quiet -p fullhouse-tests --bin plots
+
+.PHONY: simulate-queue
+simulate-queue: setup-test ## Who gets which share of the places, under each rule of the door: the table of protocol/DRAW.md
+	cargo run --quiet -p fullhouse-tests --bin simulate-queue
+
 .PHONY: sqlx
 sqlx: setup-demo ## Writes .sqlx anew after a statement or a migration has changed
 	.ci/sqlx

@@ -14,6 +14,9 @@ mod admission; // coming in
 mod holding; // holding seats over the wire
 mod desks; // what a hub's desks take up
 mod box_office; // what each kind of terminal may do
+mod fairness; // what each rule of the door is worth
+mod load; // what hubs measure of themselves
+mod pace; // how fast a line is called, whatever goes wrong
 mod races; // many at once, each with its control
 mod aborts; // clients that hang up inside BEGIN and COMMIT
 mod crash; // the hub killed at any moment
