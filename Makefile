@@ -76,11 +76,17 @@ bench-push: setup-bench ## Open maps: what one costs, beside five other servers,
 	cargo build --quiet --release -p fullhouse -p fullhouse-tests --bin fullhouse --bin bench-push
 	$(TARGET_DIR)/release/bench-push $(PUSH_FLAGS)
 
+.PHONY: bench-queue
+bench-queue: setup-bench ## Half a million people join a line, are drawn and are called; the last line is JSON
+	cargo build --quiet --release -p fullhouse -p fullhouse-tests --bin fullhouse --bin bench-queue
+	$(TARGET_DIR)/release/bench-queue
+
 # Whether the benches run at all; their figures mean nothing.
 .PHONY: bench-smoke
 bench-smoke: setup-bench everything
 	$(TARGET_DIR)/debug/bench-holds --smoke
 	$(TARGET_DIR)/debug/bench-push --smoke
+	$(TARGET_DIR)/debug/bench-queue --smoke
 
 .PHONY: model
 model: setup-test ## Every order in which hubs, buyers, the provider and time can act: further than the tests search
