@@ -1,6 +1,6 @@
 //! A browser with the event's page open, which measures from a commit to its seats on the canvas.
 
-use std::process::Stdio;
+use std::{path::Path, process::Stdio};
 
 use anyhow::Context;
 use fullhouse_tests::run::workspace;
@@ -24,10 +24,12 @@ pub struct Canvas {
     answers: Lines<BufReader<ChildStdout>>,
 }
 
-/// The built page, if there is one (`make release` builds it).
+/// The built page, if there is one (`make release` builds it), and a browser to show it.
 pub fn page() -> Option<String> {
     let folder = workspace().join("assets/fan/dist");
-    folder.join("index.html").exists().then(|| folder.display().to_string())
+    let browser = std::env::var("CHROMIUM").unwrap_or_else(|_| "/usr/bin/chromium".to_owned());
+    let is_there = folder.join("index.html").exists() && Path::new(&browser).exists();
+    is_there.then(|| folder.display().to_string())
 }
 
 impl Canvas {

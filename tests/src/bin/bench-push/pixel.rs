@@ -76,7 +76,7 @@ pub async fn run(scale: &Scale, ground: &mut Ground) -> anyhow::Result<Map<Strin
             Some((Canvas::open(hub.url(), SLUG).await?, hub))
         }
         None => {
-            println!("the page is not built, so no canvas is measured");
+            println!("there is no built page or no browser, so no canvas is measured");
             None
         }
     };
