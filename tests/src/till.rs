@@ -59,6 +59,17 @@ impl Till {
         self.post_once(&format!("/api/staff/orders/{id}/refunds"), key, body).await
     }
 
+    /// Under a key, of a hub that may die meanwhile.
+    pub async fn try_post_once(&self, path: &str, key: &str, body: Value) -> reqwest::Result<Answer> {
+        self.send(path, key, body).await
+    }
+
+    /// From a hub that may die meanwhile.
+    pub async fn try_get(&self, path: &str) -> reqwest::Result<Answer> {
+        let request = self.http.get(format!("{}{path}", self.base)).bearer_auth(&self.token);
+        Answer::read(request.send().await?).await
+    }
+
     async fn try_post(&self, path: &str, body: Value) -> reqwest::Result<Answer> {
         self.send(path, &uuid::Uuid::new_v4().to_string(), body).await
     }

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 /// Rules for the simulator. `now_ms` is its clock.
 pub fn rules(rng: &mut SmallRng, now_ms: i64, faults_for: Duration) -> Value {
-    // Some evenings are worse than others.
-    let mood = [0.3, 1.0, 1.0, 2.5][rng.random_range(0..4)];
+    // Some evenings are worse than others; on one where most calls fail the gate is closed, and little happens.
+    let mood = [0.3, 0.7, 1.0, 1.5][rng.random_range(0..4)];
     let mut rules = Vec::new();
     let mut random = |matches: Value, probability: f64, effect: Value| {
         let mut matches = matches;
@@ -41,8 +41,20 @@ pub fn rules(rng: &mut SmallRng, now_ms: i64, faults_for: Duration) -> Value {
         ("cancel", json!({ "kind": "cancel_fails" }), 0.03),
         ("cancel", json!({ "kind": "captured_meanwhile" }), 0.05),
         ("refund", json!({ "kind": "refund_pending", "ms": 2_000 }), 0.3),
+        ("refund", json!({ "kind": "refund_fails" }), 0.1),
+        ("refund", json!({ "kind": "refund_fails_later", "ms": 3_000 }), 0.1),
     ] {
         random(json!({ "op": op }), probability, json!({ "outcome": outcome }));
+    }
+    random(json!({ "op": "refund" }), 0.05, json!({ "status": "400" }));
+    for (op, reader, probability) in [
+        ("process", json!({ "offline": true }), 0.05),
+        ("process", json!({ "tap_after_ms": 800, "captures_at_once": true }), 0.1),
+        ("process", json!({ "tap_after_ms": 400, "decline": "do_not_honor" }), 0.1),
+        ("process", json!({ "tap_after_ms": 600 }), 0.4),
+        ("cancel_action", json!({ "cancel_race": true }), 0.3),
+    ] {
+        random(json!({ "op": op }), probability, json!({ "reader": reader }));
     }
     for (webhook, probability) in [
         (json!({ "drop": true }), 0.15),

@@ -1,13 +1,13 @@
 //! The soak: a seeded evening on which everything goes wrong at once, and then the books are checked.
 //!
-//! Several real hubs are killed and started again, buyers and tills come to whichever lives, and the
-//! provider loses, delays, repeats and refuses. Then the faults stop, time is moved on, and when nothing
-//! is left to be done [`books`] must find nothing. The seed decides what everybody wants and what goes
-//! wrong; not how threads take turns, so that a seed that failed fails often, not always.
+//! Several real hubs are killed and started again, buyers, tills with card readers and staff come to whichever
+//! lives, and the provider loses, delays, repeats and refuses, and is started anew once; so is NATS. Then the faults
+//! stop, time is moved on, and when nothing is left to be done [`books`] must find nothing. The seed decides what
+//! everybody wants and what goes wrong; not how threads take turns, so that a seed that failed fails often, not always.
 
 pub mod books; // what must be true of the money and the seats at the end
 mod faults; // what the provider does wrong
-mod people; // buyers and tills
+mod people; // buyers, tills, and staff who give back
 
 use std::{
     sync::{Arc, Mutex},
@@ -15,17 +15,23 @@ use std::{
 };
 
 use chrono::TimeDelta;
-use rand::{Rng, SeedableRng, rngs::SmallRng, seq::IndexedRandom};
+use rand::{
+    Rng, SeedableRng,
+    rngs::SmallRng,
+    seq::{IndexedRandom, SliceRandom},
+};
 use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use self::books::Books;
+use self::{books::Books, people::Place};
 use crate::{
     binary::Binary, clock::Clock, database::Database, fan, nats::Nats, provider::Provider, rows::Rows, till::Till,
 };
 
 const HUBS: usize = 3;
 const TILLS: usize = 4;
+/// Who give back and exchange.
+const STAFF: usize = 3;
 /// Nothing may take longer than this to come to rest, with time moved on.
 const REST: Duration = Duration::from_secs(90);
 /// Short, so that holds run out all the time.
@@ -40,6 +46,13 @@ pub struct Soak {
     pub buyers: usize,
 }
 
+/// What is away for a while.
+#[derive(Debug, Clone, Copy)]
+enum Outage {
+    Nats,
+    Provider,
+}
+
 /// What happened, for whoever reads the log: a soak in which nothing happens proves nothing.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Figures {
@@ -50,6 +63,11 @@ pub struct Figures {
     pub voided: i64,
     pub refunded: i64,
     pub capture_failed: i64,
+    pub card_present: i64,
+    pub exchanges: i64,
+    pub given_back: i64,
+    pub refunds_failed: i64,
+    pub by_hand: i64,
     pub webhooks: i64,
     pub unknown_calls: i64,
     pub rested_ms: u128,
@@ -86,8 +104,8 @@ impl Soak {
     pub async fn run(self) -> Rested {
         let database = Database::new().await;
         let event = Rows { hold_ttl_s: HOLD_TTL_S, seat_limit: 50, ..Rows::new(20, 40) }.open(database.pool()).await;
-        let provider = Provider::seeded(self.seed).await;
-        let nats = Nats::start().await;
+        let mut provider = Provider::kept(self.seed).await;
+        let mut nats = Nats::start().await;
         let mut rng = SmallRng::seed_from_u64(self.seed);
         let mut hubs = Vec::new();
         for _ in 0..HUBS {
@@ -96,20 +114,36 @@ impl Soak {
         let doors: Doors = Arc::new(Mutex::new(hubs.iter().map(|h| h.url().to_owned()).collect()));
         let stop = CancellationToken::new();
         let mut people = JoinSet::new();
+        let place = Place {
+            doors: doors.clone(),
+            provider: provider.url().to_owned(),
+            event,
+            paid: Arc::default(),
+            stop: stop.clone(),
+        };
         for (n, fan) in fan::many(&database, hubs[0].url(), self.buyers).await.into_iter().enumerate() {
             let rng = SmallRng::seed_from_u64(self.seed ^ ((n as u64 + 1) << 20));
-            people.spawn(people::buy(fan, doors.clone(), provider.url().to_owned(), event, rng, stop.clone()));
+            people.spawn(people::buy(fan, place.clone(), rng));
         }
-        for n in 0..TILLS {
-            let till = Till::enrol(&database, hubs[0].url(), &format!("Counter {n}")).await;
+        for n in 0..TILLS + STAFF {
+            let name = format!("Counter {n}");
+            let till = Till::enrol(&database, hubs[0].url(), &name).await;
             let rng = SmallRng::seed_from_u64(self.seed ^ ((n as u64 + 1) << 40));
-            people.spawn(people::sell(till, doors.clone(), event, rng, stop.clone()));
+            if n < TILLS {
+                let reader = format!("tmr_counter_{n}");
+                Till::place_reader(&database, &name, &reader).await;
+                people.spawn(people::sell(till, reader, place.clone(), rng));
+            } else {
+                people.spawn(people::give_back(till, place.clone(), rng));
+            }
         }
         provider.webhooks_to(hubs[0].url()).await;
         provider.rules(faults::rules(&mut rng, chrono::Utc::now().timestamp_millis(), self.faults_for)).await;
 
         let mut figures = Figures::default();
         let until = Instant::now() + self.faults_for;
+        let mut outages = vec![Outage::Nats, Outage::Provider];
+        outages.shuffle(&mut rng);
         while Instant::now() < until {
             tokio::time::sleep(Duration::from_millis(rng.random_range(800..3_000))).await;
             let n = rng.random_range(0..hubs.len());
@@ -119,6 +153,16 @@ impl Soak {
             let hub = self.hub(&database, &provider, &nats).await;
             doors.lock().expect("nobody panics with it").push(hub.url().to_owned());
             hubs.push(hub);
+            let away = Duration::from_millis(rng.random_range(200..2_000));
+            match outages.pop() {
+                Some(Outage::Nats) => {
+                    nats.kill().await;
+                    tokio::time::sleep(away).await;
+                    nats.restart().await;
+                }
+                Some(Outage::Provider) => provider.restart(away).await,
+                None => {}
+            }
             provider.webhooks_to(hubs.choose(&mut rng).expect("a hub").url()).await;
             reopen_the_gate(&database).await; // as a person would who has looked
         }
@@ -130,13 +174,17 @@ impl Soak {
         // From here on time is moved. Only a hub that has started already stands that.
         let clock = Clock::install(database.pool()).await;
         let began = Instant::now();
+        provider.advance(TimeDelta::seconds(10)).await; // what it had on its way arrives, or fails
+        provider.until_delivered().await;
         let mut broken = rest(&database, &clock).await;
+        provider.until_delivered().await;
+        broken.extend(rest(&database, &clock).await);
         figures.rested_ms = began.elapsed().as_millis();
         let before = Books::read(&database, &provider).await;
         broken.extend(before.broken(&database).await);
         // The whole log of webhooks once more.
         provider.replay().await;
-        until_delivered(&provider).await;
+        provider.until_delivered().await;
         broken.extend(rest(&database, &clock).await);
         let after = Books::read(&database, &provider).await;
         broken.extend(before.differences(&after));
@@ -205,20 +253,7 @@ async fn rest(database: &Database, clock: &Clock) -> Vec<String> {
         }
         tokio::time::sleep(Duration::from_millis(150)).await;
         // A lease that a dead hub left behind runs out by this too.
-        clock.advance(TimeDelta::seconds(20)).await;
-    }
-}
-
-/// Whatever the simulator has to deliver has arrived.
-async fn until_delivered(provider: &Provider) {
-    let mut before = usize::MAX;
-    loop {
-        let now = provider.requests("webhook").await.len();
-        if now == before {
-            return;
-        }
-        before = now;
-        tokio::time::sleep(Duration::from_millis(700)).await;
+        clock.advance(TimeDelta::seconds(60)).await;
     }
 }
 
@@ -234,6 +269,12 @@ impl Figures {
         self.voided = state("voided").await;
         self.refunded = state("refunded").await;
         self.capture_failed = state("capture_failed").await;
+        self.card_present =
+            count("select count(*) from attempt where reader_id is not null and state = 'captured'").await;
+        self.exchanges = count("select count(*) from order_exchange").await;
+        self.given_back = count("select count(*) from refund_request").await;
+        self.refunds_failed = count("select count(*) from refund where state = 'failed'").await;
+        self.by_hand = count("select count(*) from refund r join tender t on t.id = r.tender_id where t.kind = 'card' and r.kind = 'cash'").await;
         self.webhooks = count("select count(*) from webhook_event").await;
         self.unknown_calls = count("select count(*) from provider_call where state in ('sent', 'unknown')").await;
     }

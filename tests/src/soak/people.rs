@@ -1,6 +1,9 @@
 //! Whoever comes to a soak. They speak only the wire, and whatever fails they try again or give up, as people do.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
 use reqwest::Method;
@@ -17,24 +20,37 @@ use crate::{
 
 const CARDS: [&str; 9] = [CARD, CARD, CARD, CARD, CARD, DECLINED, CHALLENGED, CHALLENGED, "pm_sim_lostAnswer"];
 
-/// Buys again and again until `stop`.
-pub async fn buy(fan: Fan, doors: Doors, provider: String, event: i64, mut rng: SmallRng, stop: CancellationToken) {
-    while !stop.is_cancelled() {
+/// Orders that were paid, for staff to give back and exchange.
+pub type Paid = Arc<Mutex<Vec<Value>>>;
+
+/// Where everybody is.
+#[derive(Clone)]
+pub struct Place {
+    pub doors: Doors,
+    pub provider: String,
+    pub event: i64,
+    pub paid: Paid,
+    pub stop: CancellationToken,
+}
+
+impl Place {
+    fn note_paid(&self, order: &Value) {
+        self.paid.lock().expect("nobody panics with it").push(order.clone());
+    }
+}
+
+/// Buys again and again until the end.
+pub async fn buy(fan: Fan, place: Place, mut rng: SmallRng) {
+    while !place.stop.is_cancelled() {
         pause(&mut rng, 50..400).await;
-        let Some(door) = a_door(&doors, &mut rng) else { continue };
-        let _ = buy_once(&fan.at(&door), &doors, &provider, event, &mut rng, &stop).await;
+        let Some(door) = a_door(&place.doors, &mut rng) else { continue };
+        let _ = buy_once(&fan.at(&door), &place, &mut rng).await;
     }
 }
 
 /// One visit; None: something failed, and the buyer begins anew.
-async fn buy_once(
-    fan: &Fan,
-    doors: &Doors,
-    provider: &str,
-    event: i64,
-    rng: &mut SmallRng,
-    stop: &CancellationToken,
-) -> Option<()> {
+async fn buy_once(fan: &Fan, place: &Place, rng: &mut SmallRng) -> Option<()> {
+    let Place { doors, provider, event, stop, .. } = place;
     let first = rng.random_range(0..798);
     let seats: Vec<i32> = (first..first + rng.random_range(1..=2)).collect();
     let body = json!({ "seats": seats, "replace": true });
@@ -61,6 +77,10 @@ async fn buy_once(
         }
         match follow(doors, &fan, id, provider, rng, stop).await?.as_str() {
             "declined" | "failed" => {} // another card
+            "paid" => {
+                place.note_paid(&order);
+                return Some(());
+            }
             _ => return Some(()),
         }
     }
@@ -128,22 +148,133 @@ async fn get(fan: &Fan, path: &str) -> Option<Value> {
 
 /// The body of a success. A hub that died in the middle is no news to anybody here.
 async fn answer(request: reqwest::RequestBuilder) -> Option<Value> {
-    let answer = Answer::read(request.send().await.ok()?).await.ok()?;
-    assert!(answer.status.as_u16() != 500, "a hub lost its head: {}", answer.body);
-    answer.status.is_success().then_some(answer.body)
+    succeeded(Answer::read(request.send().await.ok()?).await)
 }
 
-/// Sells for cash until `stop`.
-pub async fn sell(till: Till, doors: Doors, event: i64, mut rng: SmallRng, stop: CancellationToken) {
-    while !stop.is_cancelled() {
+/// Sells for cash, and by card at the counter's reader, until the end.
+pub async fn sell(till: Till, reader: String, place: Place, mut rng: SmallRng) {
+    while !place.stop.is_cancelled() {
         pause(&mut rng, 200..1_500).await;
-        let Some(door) = a_door(&doors, &mut rng) else { continue };
+        let Some(door) = a_door(&place.doors, &mut rng) else { continue };
         let till = till.at(&door);
-        let Ok(held) = till.try_hold(event, &[rng.random_range(0..800)]).await else { continue };
-        if held.status.is_success() && rng.random_bool(0.8) {
-            let _ = till.try_sell_for_cash(&held.body, 4_500).await;
+        let Ok(held) = till.try_hold(place.event, &[rng.random_range(0..800)]).await else { continue };
+        if !held.status.is_success() {
+            continue;
+        }
+        if rng.random_bool(0.4) {
+            let _ = sell_by_card(&till, &held.body, &reader, &place, &mut rng).await;
+        } else if rng.random_bool(0.8)
+            && let Ok(sold) = till.try_sell_for_cash(&held.body, 4_500).await
+            && sold.status.is_success()
+        {
+            place.note_paid(&sold.body["order"]);
         }
     }
+}
+
+/// The customer holds a card to the reader, or looks for one until the clerk stops it.
+async fn sell_by_card(till: &Till, held: &Value, reader: &str, place: &Place, rng: &mut SmallRng) -> Option<()> {
+    let body = json!({ "hold_id": held["hold"]["id"], "buyer_id": held["buyer_id"], "tickets": [], "reader": reader });
+    let key = Uuid::new_v4().to_string();
+    let mut sold = till.try_post_once("/api/box-office/card-sales", &key, body.clone()).await;
+    if sold.is_err() {
+        let door = a_door(&place.doors, rng)?;
+        sold = till.at(&door).try_post_once("/api/box-office/card-sales", &key, body).await; // the same once more
+    }
+    let sold = succeeded(sold)?;
+    let order = sold["order"].clone();
+    let id = order["id"].as_str()?;
+    for round in 0..rng.random_range(3..20) {
+        pause(rng, 150..400).await;
+        if place.stop.is_cancelled() {
+            return None;
+        }
+        let till = till.at(&a_door(&place.doors, rng)?);
+        if round == 1 && rng.random_bool(0.5) {
+            present(&place.provider, reader).await;
+        }
+        if rng.random_bool(0.08) {
+            let stop = json!({ "keep_if_paid": rng.random_bool(0.5) });
+            let path = format!("/api/box-office/card-sales/{id}/stop");
+            succeeded(till.try_post_once(&path, &Uuid::new_v4().to_string(), stop).await);
+        }
+        let Some(seen) = succeeded(till.try_get(&format!("/api/box-office/card-sales/{id}")).await) else { continue };
+        match seen["order"]["attempt"]["phase"].as_str() {
+            Some("paid") => {
+                place.note_paid(&order);
+                return Some(());
+            }
+            Some("declined" | "not_charged" | "failed") => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+async fn present(provider: &str, reader: &str) -> Option<()> {
+    let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(2)).build().ok()?;
+    let url = format!("{provider}/v1/test_helpers/terminal/readers/{reader}/present_payment_method");
+    client.post(url).bearer_auth("sk_test_simulator").send().await.ok()?;
+    Some(())
+}
+
+/// Gives back, exchanges, and sees to what could not be given back, until the end.
+pub async fn give_back(till: Till, place: Place, mut rng: SmallRng) {
+    while !place.stop.is_cancelled() {
+        pause(&mut rng, 150..700).await;
+        let Some(door) = a_door(&place.doors, &mut rng) else { continue };
+        let till = till.at(&door);
+        if rng.random_bool(0.15) {
+            see_to_failed(&till, &mut rng).await;
+            continue;
+        }
+        let order = place.paid.lock().expect("nobody panics with it").choose(&mut rng).cloned();
+        let Some(order) = order else { continue };
+        let Some(id) = order["id"].as_str() else { continue };
+        let seats: Vec<i64> =
+            order["lines"].as_array().into_iter().flatten().filter_map(|line| line["seat_no"].as_i64()).collect();
+        let Some(&seat) = seats.choose(&mut rng) else { continue };
+        let become_ = ["on_sale", "on_sale", "house"][rng.random_range(0..3)];
+        let refunds = format!("/api/staff/orders/{id}/refunds");
+        let (path, body) = match rng.random_range(0..10) {
+            0..3 => (
+                refunds,
+                json!({ "what": { "kind": "seats", "seats": [seat] }, "seats_become": become_, "reason": "ill" }),
+            ),
+            3..6 => {
+                let what = json!({ "kind": "amount", "amount_minor": rng.random_range(1..2_000) });
+                (refunds, json!({ "what": what, "reason": "a cold hall" }))
+            }
+            6 => (refunds, json!({ "what": { "kind": "all" }, "seats_become": become_, "reason": "ill" })),
+            _ => {
+                let pair = json!({ "from": seat, "to": rng.random_range(0..800) });
+                let body = json!({ "seats": [pair], "reason": "a pillar", "received_minor": 10_000 });
+                (format!("/api/staff/orders/{id}/exchange"), body)
+            }
+        };
+        let key = Uuid::new_v4().to_string();
+        for _ in 0..rng.random_range(1..=2) {
+            // A double click, at another hub.
+            let Some(door) = a_door(&place.doors, &mut rng) else { break };
+            succeeded(till.at(&door).try_post_once(&path, &key, body.clone()).await);
+        }
+    }
+}
+
+async fn see_to_failed(till: &Till, rng: &mut SmallRng) -> Option<()> {
+    let list = succeeded(till.try_get("/api/staff/money").await)?;
+    let failed: Vec<&Value> = list["refunds"].as_array()?.iter().filter(|r| r["state"] == "failed").collect();
+    let id = failed.choose(rng)?["refund_id"].as_str()?;
+    let body = json!({ "by_hand": rng.random_bool(0.4), "reason": "seen to" });
+    succeeded(till.try_post_once(&format!("/api/staff/refunds/{id}/retry"), &Uuid::new_v4().to_string(), body).await);
+    Some(())
+}
+
+/// The body of a success; a hub that died in the middle is no news.
+fn succeeded(answer: reqwest::Result<Answer>) -> Option<Value> {
+    let answer = answer.ok()?;
+    assert!(answer.status.as_u16() != 500, "a hub lost its head: {}", answer.body);
+    answer.status.is_success().then_some(answer.body)
 }
 
 async fn pause(rng: &mut SmallRng, ms: std::ops::Range<u64>) {
