@@ -253,13 +253,38 @@ impl<T: DeserializeOwned> FromRequest<Hub> for Body<T> {
 /// What is wrong, as a sentence: what the reader says of types and fields is one, of syntax it is not.
 fn json_invalid(error: &serde_json::Error) -> Problem {
     let detail = match error.classify() {
-        Category::Data => format!("{error}."),
+        Category::Data => format!("{}.", in_words(&error.to_string())),
         Category::Eof => "The body ends before its JSON does.".to_owned(),
         Category::Syntax | Category::Io => {
             format!("The body is not JSON, from line {}, column {} on.", error.line(), error.column())
         }
     };
     Problem::new(Code::JsonInvalid).detail(detail)
+}
+
+/// What the reader says, with what is on the wire in place of our own types' names.
+fn in_words(said: &str) -> String {
+    let Some((before, after)) = said.rsplit_once(", expected ") else { return said.to_owned() };
+    let (expected, place) = match after.find(" at line ") {
+        Some(at) => after.split_at(at),
+        None => (after, ""),
+    };
+    let number =
+        |name: &str| name.len() > 1 && matches!(name.as_bytes()[0], b'i' | b'u') && name[1..].parse::<u8>().is_ok();
+    let expected = if ["struct ", "internally tagged enum ", "a map"].iter().any(|kind| expected.starts_with(kind)) {
+        "an object"
+    } else if expected.starts_with("enum ") {
+        "one of its words"
+    } else if expected == "a sequence" {
+        "a list"
+    } else if expected.starts_with("a tuple ") || expected.starts_with("tuple ") {
+        "a list of so many"
+    } else if number(expected) {
+        "a whole number that is not too large"
+    } else {
+        expected
+    };
+    format!("{before}, expected {expected}{place}")
 }
 
 /// Whether a text of this JSON contains U+0000, which PostgreSQL can't store. (A raw one is no JSON.)
@@ -374,6 +399,38 @@ mod tests {
         assert_eq!(found("fh_session=abc").as_deref(), Some("abc"));
         assert_eq!(found("xfh_session=abc"), None);
         assert_eq!(found("fh_session="), None);
+    }
+
+    #[test]
+    fn no_name_of_our_own_types_is_in_what_the_reader_says() {
+        use fullhouse_protocol::{
+            box_office::TillTender,
+            money::RefundWhat,
+            orders::{Pay, TicketChoice},
+        };
+        fn said<T: DeserializeOwned>(json: &str) -> String {
+            in_words(&serde_json::from_str::<T>(json).err().expect("a mistake").to_string())
+        }
+        let told = [
+            said::<TillTender>("5"),
+            said::<TillTender>(r#"{"kind":5}"#),
+            said::<TillTender>(r#"{"kind":"card"}"#),
+            said::<TillTender>(r#"{"kind":"cash","received_minor":"x"}"#),
+            said::<RefundWhat>(r#"{"kind":"all","x":1}"#),
+            said::<RefundWhat>(r#"{"kind":"seats","seats":5}"#),
+            said::<RefundWhat>(r#"{"kind":"seats","seats":[5000000000]}"#),
+            said::<Pay>("7"),
+            said::<TicketChoice>(r#"{"seat_no":-1.5,"ticket_type":{}}"#),
+        ];
+        for text in &told {
+            for ours in ["Till", "Refund", "Pay", "TicketChoice", "struct", "enum", "i64", "i32", "variant identifier"]
+            {
+                assert!(!text.contains(ours), "{text}");
+            }
+        }
+        assert!(told[0].contains("expected an object"), "{told:?}");
+        assert!(told[2].contains("`cash`") && told[2].contains("`comp`"), "the wire's words stay: {told:?}");
+        assert!(told[3].contains("expected a whole number"), "{told:?}");
     }
 
     #[test]
