@@ -26,6 +26,7 @@ pub async fn run(payments: Payments, pool: PgPool, stop: CancellationToken) {
     let Some(client) = payments.client().cloned() else { return };
     let slots = payments.settings().workers.max(1);
     let mut driving = JoinSet::new();
+    let mut seeing = JoinSet::new();
     let mut tick = tokio::time::interval(Duration::from_millis(payments.settings().worker_tick_ms.max(1)));
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut due = tokio::time::interval(DUE_TICK);
@@ -36,7 +37,11 @@ pub async fn run(payments: Payments, pool: PgPool, stop: CancellationToken) {
         tokio::pin!(news);
         news.as_mut().enable();
         match webhook::apply(&pool).await {
-            Ok(orphans) => see_to(&payments, &client, &pool, orphans).await,
+            // Beside the attempts, which must not wait for a provider that is slow about others.
+            Ok(orphans) if seeing.is_empty() && !orphans.is_empty() => {
+                seeing.spawn(see_to(payments.clone(), client.clone(), pool.clone(), orphans));
+            }
+            Ok(_) => {}
             Err(error) => tracing::warn!(%error, "webhooks could not be applied"),
         }
         if let Err(error) = swap::complete(&pool).await {
@@ -61,12 +66,13 @@ pub async fn run(payments: Payments, pool: PgPool, stop: CancellationToken) {
                     tracing::warn!(%error, "orders that were not paid could not be released");
                 }
             }
+            Some(_) = seeing.join_next() => {}
             Some(_) = driving.join_next() => {} // a slot is free, and its attempt may have left work
             () = &mut news => {}
             _ = tick.tick() => {}
         }
     }
-    while driving.join_next().await.is_some() {}
+    while driving.join_next().await.is_some() || seeing.join_next().await.is_some() {}
 }
 
 /// Takes attempts whose time has come, the longest waiting first. In a copy of another house's database those that
@@ -91,11 +97,10 @@ async fn lease(pool: &PgPool, free: usize, lease: TimeDelta) -> sqlx::Result<Vec
     .await
 }
 
-/// Few at a time: attempts wait meanwhile.
-async fn see_to(payments: &Payments, client: &Client, pool: &PgPool, orphans: Vec<webhook::Orphan>) {
+async fn see_to(payments: Payments, client: Client, pool: PgPool, orphans: Vec<webhook::Orphan>) {
     let shared = payments.reconcile_settings().account_shared;
     for orphan in orphans.iter().take(ORPHANS_MAX) {
-        if let Err(error) = webhook::see_to(pool, client, orphan, shared).await {
+        if let Err(error) = webhook::see_to(&pool, &client, orphan, shared).await {
             tracing::warn!(error = format!("{error:#}"), ?orphan, "an orphan could not be seen to");
         }
     }
