@@ -1,7 +1,14 @@
 //! Where a test about money begins: a hall on sale, a provider, a hub, a till, and a clock that can be moved.
 
-use fullhouse::config::Config;
+use fullhouse::{
+    config::Config,
+    payment::{
+        gate, installation,
+        reconcile::{self, Outcome, Report, finding::Class},
+    },
+};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use crate::{
     clock::Clock,
@@ -42,6 +49,16 @@ impl Scene {
         let hub = Hub::start(config).await;
         let till = Till::enrol(&database, &hub.url(), "Window 1").await;
         Self { database, clock, provider, hub, till, event }
+    }
+
+    /// Two rows; the books are compared only when the test says so, and nothing is told by itself.
+    pub async fn of_books(more: impl FnOnce(&mut Config)) -> Self {
+        Self::without_webhooks(Rows::new(2, 10), |config| {
+            config.reconcile.interval_s = 1_000_000_000;
+            config.reconcile.settle_s = 1;
+            more(config);
+        })
+        .await
     }
 
     pub async fn fan(&self) -> Fan {
@@ -89,6 +106,47 @@ impl Scene {
             (open == 0).then_some(())
         })
         .await;
+    }
+
+    /// The books are compared.
+    pub async fn reconcile(&self) -> Report {
+        let parts = self.hub.parts();
+        reconcile::run(&parts.payments, &parts.pool, 48).await.expect("the books are read")
+    }
+
+    pub async fn found(&self) -> Vec<(Class, Outcome)> {
+        self.reconcile().await.found.into_iter().map(|(found, outcome)| (found.class, outcome)).collect()
+    }
+
+    pub async fn closed_for(&self) -> Vec<String> {
+        let reasons = gate::reasons(self.database.pool()).await.expect("the test's database answers");
+        reasons.into_iter().map(|r| r.reason).collect()
+    }
+
+    pub async fn until_closed_for(&self, wanted: &[&str]) {
+        eventually(&format!("the gate is closed for {wanted:?}"), || async {
+            (self.closed_for().await == wanted).then_some(())
+        })
+        .await;
+    }
+
+    /// A payment that bears this metadata, and that no attempt of ours explains.
+    pub async fn charge(&self, metadata: &str, capture: bool) -> String {
+        let body = format!(
+            "amount=700&currency=eur&payment_method={CARD}&capture_method=manual&confirmation_method=manual{metadata}"
+        );
+        let id = self.provider.beside("payment_intents", &body).await["id"].as_str().expect("an id").to_owned();
+        self.provider.beside(&format!("payment_intents/{id}/confirm"), "").await;
+        if capture {
+            self.provider.beside(&format!("payment_intents/{id}/capture"), "").await;
+        }
+        id
+    }
+
+    /// Metadata as an attempt of ours would have written it.
+    pub async fn of_ours(&self) -> String {
+        let house = installation::id(self.database.pool()).await.expect("the test's database answers");
+        format!("&metadata[attempt]={}&metadata[installation]={house}", Uuid::new_v4())
     }
 
     pub async fn count(&self, sql: &str) -> i64 {

@@ -1,127 +1,18 @@
 //! The provider's books beside ours: each class of difference, what is repaired, and the gate that it closes.
 
 use chrono::TimeDelta;
-use fullhouse::{
-    config::Config,
-    payment::{
-        gate, installation,
-        reconcile::{self, Outcome, Report, finding::Class},
-    },
-};
+use fullhouse::payment::reconcile::{self, Outcome, finding::Class};
 use fullhouse_tests::{
-    binary,
-    clock::Clock,
-    database::Database,
-    eventually,
-    fan::{self, Fan},
-    hub::Hub,
-    provider::{CARD, Provider, key, order, until},
-    rows::Rows,
+    binary, eventually,
+    provider::{CARD, key, order, until},
+    scene::Scene,
     till::Till,
 };
 use serde_json::{Value, json};
-use uuid::Uuid;
-
-pub struct Scene {
-    pub database: Database,
-    pub clock: Clock,
-    pub provider: Provider,
-    pub hub: Hub,
-    pub event: i64,
-}
-
-impl Scene {
-    pub async fn open() -> Self {
-        Self::with(|_| {}).await
-    }
-
-    pub async fn with(more: impl FnOnce(&mut Config)) -> Self {
-        let (database, clock) = Database::with_clock().await;
-        let event = Rows::new(2, 10).open(database.pool()).await;
-        let provider = Provider::start().await;
-        let mut config = database.config().await;
-        provider.configure(&mut config);
-        config.reconcile.interval_s = 1_000_000_000; // only when the test says so
-        config.reconcile.settle_s = 1;
-        more(&mut config);
-        let hub = Hub::start(config).await;
-        Self { database, clock, provider, hub, event }
-    }
-
-    pub async fn fan(&self) -> Fan {
-        fan::many(&self.database, &self.hub.url(), 1).await.remove(0)
-    }
-
-    async fn operator(&self) -> Fan {
-        let operator = self.fan().await;
-        sqlx::query("update account set role = 'operator' where email = $1")
-            .bind(&operator.email)
-            .execute(self.database.pool())
-            .await
-            .expect("an operator");
-        operator
-    }
-
-    pub async fn bought(&self, fan: &Fan, seats: &[i32]) -> Value {
-        let open = order(fan, self.event, seats).await;
-        fan.pay(&open, &key(), CARD).await.ok();
-        until(fan, &open, &["captured"]).await
-    }
-
-    pub async fn reconcile(&self) -> Report {
-        let parts = self.hub.parts();
-        reconcile::run(&parts.payments, &parts.pool, 48).await.expect("the books are read")
-    }
-
-    pub async fn found(&self) -> Vec<(Class, Outcome)> {
-        self.reconcile().await.found.into_iter().map(|(found, outcome)| (found.class, outcome)).collect()
-    }
-
-    pub async fn closed_for(&self) -> Vec<String> {
-        let reasons = gate::reasons(self.database.pool()).await.expect("the test's database answers");
-        reasons.into_iter().map(|r| r.reason).collect()
-    }
-
-    async fn until_closed_for(&self, wanted: &[&str]) {
-        eventually(&format!("the gate is closed for {wanted:?}"), || async {
-            (self.closed_for().await == wanted).then_some(())
-        })
-        .await;
-    }
-
-    /// A payment that bears our metadata, and that no attempt of ours explains.
-    pub async fn charge(&self, metadata: &str, capture: bool) -> String {
-        let body = format!(
-            "amount=700&currency=eur&payment_method={CARD}&capture_method=manual&confirmation_method=manual{metadata}"
-        );
-        let id = self.provider.beside("payment_intents", &body).await["id"].as_str().expect("an id").to_owned();
-        self.provider.beside(&format!("payment_intents/{id}/confirm"), "").await;
-        if capture {
-            self.provider.beside(&format!("payment_intents/{id}/capture"), "").await;
-        }
-        id
-    }
-
-    /// As an attempt of ours would have written it.
-    pub async fn of_ours(&self) -> String {
-        let house = installation::id(self.database.pool()).await.expect("the test's database answers");
-        format!("&metadata[attempt]={}&metadata[installation]={house}", Uuid::new_v4())
-    }
-
-    pub async fn run(&self, sql: &str) {
-        sqlx::query(sql).execute(self.database.pool()).await.expect("the test's database answers");
-    }
-
-    /// Where the test itself made the books differ, money is not compared.
-    pub async fn close(self) {
-        self.hub.stop().await;
-        self.database.finish().await;
-    }
-}
 
 #[tokio::test]
 async fn books_that_agree_are_read_twice_and_change_nothing() {
-    let scene = Scene::open().await;
+    let scene = Scene::of_books(|_| {}).await;
     let fan = scene.fan().await;
     let paid = scene.bought(&fan, &[1, 2]).await;
     let till = Till::enrol(&scene.database, &scene.hub.url(), "Window 1").await;
@@ -138,23 +29,23 @@ async fn books_that_agree_are_read_twice_and_change_nothing() {
         assert!(report.found.is_empty(), "{:?}", report.found);
     }
     assert_eq!(scene.closed_for().await, [""; 0]);
-    scene.close().await;
+    scene.end().await;
 }
 
 #[tokio::test]
 async fn small_pages_are_read_to_their_end() {
-    let scene = Scene::with(|config| config.reconcile.page_rows = 2).await;
+    let scene = Scene::of_books(|config| config.reconcile.page_rows = 2).await;
     for seat in 0..5 {
         scene.bought(&scene.fan().await, &[seat]).await;
     }
     let report = scene.reconcile().await;
     assert_eq!((report.intents, report.transactions, report.found.len()), (5, 5, 0));
-    scene.close().await;
+    scene.end().await;
 }
 
 #[tokio::test]
 async fn m1_money_without_an_order_closes_the_gate_until_a_person_opens_it() {
-    let scene = Scene::open().await;
+    let scene = Scene::of_books(|_| {}).await;
     scene.charge(&scene.of_ours().await, true).await;
     assert_eq!(scene.found().await, [(Class::M1, Outcome::Listed)]);
     assert_eq!(scene.closed_for().await, ["captured_without_order"]);
@@ -177,12 +68,12 @@ async fn m1_money_without_an_order_closes_the_gate_until_a_person_opens_it() {
         .expect("the log");
     assert_eq!(by, format!("operator {}: seen: a test charge", operator.email));
     until(&fan, &open, &["captured"]).await;
-    scene.close().await;
+    scene.end().await;
 }
 
 #[tokio::test]
 async fn m2_sold_and_not_captured_is_captured_again_and_closes_the_gate_if_that_fails() {
-    let scene = Scene::open().await;
+    let scene = Scene::of_books(|_| {}).await;
     let fan = scene.fan().await;
     let open = order(&fan, scene.event, &[1]).await;
     scene.provider.rules(json!([{ "match": { "op": "capture" }, "effect": { "network": "timeout_before" } }])).await;
@@ -203,12 +94,12 @@ async fn m2_sold_and_not_captured_is_captured_again_and_closes_the_gate_if_that_
     until(&fan, &open, &["captured"]).await;
     assert!(scene.found().await.is_empty());
     assert_eq!(scene.closed_for().await, ["sold_not_captured"], "it was money: a person opens");
-    scene.close().await;
+    scene.end().await;
 }
 
 #[tokio::test]
 async fn m3_another_amount_closes_the_gate() {
-    let scene = Scene::open().await;
+    let scene = Scene::of_books(|_| {}).await;
     let fan = scene.fan().await;
     scene.bought(&fan, &[1]).await;
     scene.run("update attempt set amount_minor = amount_minor - 1").await;
@@ -216,24 +107,24 @@ async fn m3_another_amount_closes_the_gate() {
     assert_eq!(scene.closed_for().await, ["amount_differs"]);
     scene.run("update attempt set amount_minor = amount_minor + 1").await;
     assert!(scene.found().await.is_empty());
-    scene.close().await;
+    scene.end().await;
 }
 
 #[tokio::test]
 async fn m4_an_order_that_was_paid_twice_closes_the_gate() {
-    let scene = Scene::open().await;
+    let scene = Scene::of_books(|_| {}).await;
     let fan = scene.fan().await;
     let paid = scene.bought(&fan, &[1]).await;
     let metadata = format!("{}&metadata[order]={}", scene.of_ours().await, paid["id"].as_str().expect("an id"));
     scene.charge(&metadata, true).await;
     assert_eq!(scene.found().await, [(Class::M1, Outcome::Listed), (Class::M4, Outcome::Listed)]);
     assert_eq!(scene.closed_for().await, ["captured_without_order", "captured_twice"]);
-    scene.close().await;
+    scene.end().await;
 }
 
 #[tokio::test]
 async fn m5_a_reservation_that_nobody_waits_for_is_let_go() {
-    let scene = Scene::open().await;
+    let scene = Scene::of_books(|_| {}).await;
     scene.charge(&scene.of_ours().await, false).await;
     assert!(scene.found().await.is_empty(), "young: its attempt may not be written yet");
     scene.clock.advance(TimeDelta::minutes(11)).await;
@@ -243,12 +134,12 @@ async fn m5_a_reservation_that_nobody_waits_for_is_let_go() {
     assert_eq!(scene.found().await, [(Class::M5, Outcome::Repaired)]);
     assert_eq!(scene.provider.ledger().await.authorised(), 0);
     assert!(scene.found().await.is_empty());
-    scene.close().await;
+    scene.end().await;
 }
 
 #[tokio::test]
 async fn m6_a_refund_of_ours_that_the_provider_does_not_have_closes_the_gate() {
-    let scene = Scene::open().await;
+    let scene = Scene::of_books(|_| {}).await;
     let fan = scene.fan().await;
     scene.bought(&fan, &[1]).await;
     scene
@@ -262,13 +153,13 @@ async fn m6_a_refund_of_ours_that_the_provider_does_not_have_closes_the_gate() {
     assert_eq!(scene.closed_for().await, ["refund_on_one_side"]);
     scene.run("update refund set state = 'failed', look_at = null").await;
     scene.run("delete from refund").await;
-    scene.close().await;
+    scene.end().await;
 }
 
 #[tokio::test]
 async fn m7_what_others_sell_through_the_account_is_listed_and_left_alone() {
     for shared in [true, false] {
-        let scene = Scene::with(|config| config.reconcile.account_shared = shared).await;
+        let scene = Scene::of_books(|config| config.reconcile.account_shared = shared).await;
         let (taken, reserved) = (scene.charge("", true).await, scene.charge("", false).await);
         scene.clock.advance(TimeDelta::minutes(11)).await;
         let found = scene.found().await;
@@ -283,13 +174,13 @@ async fn m7_what_others_sell_through_the_account_is_listed_and_left_alone() {
             assert_eq!((status(&taken), status(&reserved)), (json!("succeeded"), json!("canceled")));
             assert_eq!(scene.closed_for().await, ["captured_without_order"]);
         }
-        scene.close().await;
+        scene.end().await;
     }
 }
 
 #[tokio::test]
 async fn a_run_that_could_not_read_everything_is_no_good_one_and_two_do_not_run_at_once() {
-    let scene = Scene::open().await;
+    let scene = Scene::of_books(|_| {}).await;
     scene.bought(&scene.fan().await, &[1]).await;
     let parts = scene.hub.parts();
     scene.provider.rules(json!([{ "match": { "op": "list_refunds" }, "effect": { "status": "503" } }])).await;
@@ -308,12 +199,12 @@ async fn a_run_that_could_not_read_everything_is_no_good_one_and_two_do_not_run_
         .await
         .expect("runs");
     assert_eq!(runs, [false, true]);
-    scene.close().await;
+    scene.end().await;
 }
 
 #[tokio::test]
 async fn books_that_nobody_compares_close_the_gate_and_comparing_them_opens_it() {
-    let scene = Scene::open().await;
+    let scene = Scene::of_books(|_| {}).await;
     let fan = scene.fan().await;
     scene.bought(&fan, &[1]).await;
     scene.clock.advance(TimeDelta::minutes(125)).await;
@@ -324,8 +215,8 @@ async fn books_that_nobody_compares_close_the_gate_and_comparing_them_opens_it()
     scene.reconcile().await;
     scene.until_closed_for(&[]).await;
     // Hourly, by itself.
-    scene.close().await;
-    let scene = Scene::with(|config| config.reconcile.interval_s = 3_600).await;
+    scene.end().await;
+    let scene = Scene::of_books(|config| config.reconcile.interval_s = 3_600).await;
     scene.bought(&scene.fan().await, &[1]).await;
     scene.clock.advance(TimeDelta::minutes(61)).await;
     eventually("a run by itself", || async {
@@ -336,12 +227,12 @@ async fn books_that_nobody_compares_close_the_gate_and_comparing_them_opens_it()
         (runs == 1).then_some(())
     })
     .await;
-    scene.close().await;
+    scene.end().await;
 }
 
 #[tokio::test]
 async fn doubts_and_late_webhooks_close_the_gate_while_they_last() {
-    let scene = Scene::with(|config| config.gate.unknown_max = 0).await;
+    let scene = Scene::of_books(|config| config.gate.unknown_max = 0).await;
     let fan = scene.fan().await;
     let open = order(&fan, scene.event, &[1]).await;
     scene
@@ -377,12 +268,12 @@ async fn doubts_and_late_webhooks_close_the_gate_while_they_last() {
     }
     scene.run("update webhook_event set next_try_at = db_clock()").await;
     scene.until_closed_for(&[]).await;
-    scene.close().await;
+    scene.end().await;
 }
 
 #[tokio::test]
 async fn a_person_pauses_and_opens() {
-    let scene = Scene::open().await;
+    let scene = Scene::of_books(|_| {}).await;
     let (fan, operator) = (scene.fan().await, scene.operator().await);
     let open = order(&fan, scene.event, &[1]).await;
     assert_eq!(operator.post("/api/staff/gate/pause", json!({ "note": "the bank calls" })).await.status, 204);
@@ -390,12 +281,12 @@ async fn a_person_pauses_and_opens() {
     assert_eq!(operator.post("/api/staff/gate/paused/open", json!({ "note": "it was nothing" })).await.status, 204);
     fan.pay(&open, &key(), CARD).await.ok();
     until(&fan, &open, &["captured"]).await;
-    scene.close().await;
+    scene.end().await;
 }
 
 #[tokio::test]
 async fn the_command_line_says_and_does_the_same() {
-    let scene = Scene::open().await;
+    let scene = Scene::of_books(|_| {}).await;
     let fan = scene.fan().await;
     let paid = scene.bought(&fan, &[1, 2]).await;
     let config = {
@@ -466,5 +357,5 @@ async fn the_command_line_says_and_does_the_same() {
     eventually("all of it has arrived", || async { (scene.provider.ledger().await.refunded() == 9_000).then_some(()) })
         .await;
     assert_eq!(run(&["event", "cancel", "no-such", "--reason", "x", "--by", "Ada"]).await.0, 1);
-    scene.close().await;
+    scene.end().await;
 }
