@@ -68,10 +68,11 @@ pub async fn orders(pool: &PgPool, whose: Whose, pay_margin_s: i64) -> sqlx::Res
     .fetch_all(pool)
     .await?;
     let tickets = sqlx::query!(
-        "select t.id, t.order_id, t.seat_no, t.code, t.state, p.section, p.row_label, p.seat_label
+        r#"select t.id, t.order_id, t.seat_no, case when t.state = 'valid' then t.code end as code, t.state,
+                  p.section, p.row_label, p.seat_label
          from ticket t join event e on e.id = t.event_id
          join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = t.seat_no
-         where t.order_id = any($1) order by t.seat_no, t.created_at",
+         where t.order_id = any($1) order by t.seat_no, t.created_at"#,
         &ids
     )
     .fetch_all(pool)

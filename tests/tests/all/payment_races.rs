@@ -13,6 +13,7 @@ use fullhouse_tests::{
     proxy::Proxy,
     rows::Rows,
 };
+use reqwest::Method;
 use serde_json::{Value, json};
 
 pub struct Race {
@@ -482,12 +483,20 @@ async fn race_28_the_capture_fails_for_good() {
     race.pay().await;
     let due = race.until("capture_failed").await;
     assert_eq!((&due["state"], &due["attempt"]["phase"]), (&json!("payment_due"), &json!("failed")));
-    assert!(due["tickets"].as_array().unwrap().iter().all(|t| t["state"] == "pending"), "they do not scan");
+    let tickets = due["tickets"].as_array().unwrap();
+    assert!(tickets.iter().all(|t| t["state"] == "pending"), "they do not scan");
+    assert!(
+        tickets.iter().all(|t| t["code"].is_null()),
+        "nor are they shown: a door without a network believes a code"
+    );
+    let paper = format!("/api/orders/{}/tickets.pdf", due["id"].as_str().unwrap());
+    let paper = race.fan.request(Method::GET, &paper).send().await.expect("the hub answers");
+    assert_eq!(paper.status(), 409);
     // Paid again in time, the same seats are theirs.
     race.pay().await;
     let paid = race.until("captured").await;
     assert_eq!(paid["state"], "confirmed");
-    assert!(paid["tickets"].as_array().unwrap().iter().all(|t| t["state"] == "valid"));
+    assert!(paid["tickets"].as_array().unwrap().iter().all(|t| t["state"] == "valid" && t["code"].is_string()));
     race.over().await;
 
     let race = Race::with(false, |_| {}).await;
