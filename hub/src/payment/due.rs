@@ -11,7 +11,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::{
-    attempt,
+    attempt, order,
     seats_back::{self, SeatsBecome},
 };
 use crate::{
@@ -97,19 +97,12 @@ async fn lock(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<Due> {
     .await
 }
 
-async fn event_of(pool: &PgPool, order_id: Uuid) -> Result<i64, DueError> {
-    sqlx::query_scalar!(r#"select event_id from "order" where id = $1"#, order_id)
-        .fetch_optional(pool)
-        .await?
-        .ok_or(DueError::OrderUnknown)
-}
-
 /// An order that is due is paid in cash over the counter. Returns the change, in minor units. Told again with the same
 /// cash, it has been paid.
 pub async fn pay_in_cash(pool: &PgPool, order_id: Uuid, received_minor: i64, actor: &str) -> Result<i64, DueError> {
     let (pool, actor) = (pool.clone(), actor.to_owned());
     db::write(async move {
-        let mut tx = db::event_tx(&pool, event_of(&pool, order_id).await?).await?;
+        let (mut tx, _) = order::open(&pool, order_id).await?.ok_or(DueError::OrderUnknown)?;
         let order = lock(&mut tx, order_id).await?;
         if order.state == "confirmed" && was_paid_so(&mut tx, order_id, received_minor).await? {
             return Ok(received_minor - order.due_minor);
@@ -182,8 +175,7 @@ pub async fn give_up(
 ) -> Result<(), DueError> {
     let (pool, reason, actor) = (pool.clone(), reason.to_owned(), actor.to_owned());
     db::write(async move {
-        let event_id = event_of(&pool, order_id).await?;
-        let mut tx = db::event_tx(&pool, event_id).await?;
+        let (mut tx, event_id) = order::open(&pool, order_id).await?.ok_or(DueError::OrderUnknown)?;
         let order = lock(&mut tx, order_id).await?;
         if let Some(id) = attempt::live(&mut tx, order_id).await? {
             return Err(DueError::AttemptLive(id));

@@ -16,7 +16,12 @@ use sha2::{Digest, Sha256};
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::{attempt, refund};
+pub use super::pairs::ExchangeError;
+use super::{
+    order,
+    pairs::{NewSeat, new_seats, old_seats},
+    refund, seats_back,
+};
 use crate::{
     checkout::log,
     clock,
@@ -37,42 +42,6 @@ pub struct Ask {
     pub actor: String,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum ExchangeError {
-    #[error("there is no such order")]
-    OrderUnknown,
-    #[error("the key was used for another request")]
-    KeyReused,
-    #[error("the order is {0}")]
-    OrderNotPaid(String),
-    #[error("attempt {0} is under way")]
-    AttemptLive(Uuid),
-    /// Not this order's, or part of its price was given back already.
-    #[error("seats {0:?} can't be exchanged")]
-    SeatsNotSold(Vec<i32>),
-    #[error("seats {0:?} are not free")]
-    SeatsUnavailable(Vec<i32>),
-    #[error("seat {seat_no} is not sold as {ticket_type}")]
-    TicketTypeUnknown { seat_no: i32, ticket_type: String },
-    #[error("there is no such event")]
-    EventUnknown,
-    #[error("the event is cancelled")]
-    EventCancelled,
-    #[error("the event sells in {0}")]
-    OtherCurrency(String),
-    /// Seats of that event that are theirs to pay for: they have to be paid or given back first.
-    #[error("the buyer holds seats of that event")]
-    BuyerHolds,
-    #[error("that is more than {limit} seats for one buyer")]
-    LimitReached { limit: i32 },
-    #[error("{difference_minor} more is to be paid")]
-    MoreToPay { difference_minor: i64 },
-    #[error(transparent)]
-    Refund(#[from] refund::RefundError),
-    #[error(transparent)]
-    Database(#[from] sqlx::Error),
-}
-
 /// What an exchange came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exchanged {
@@ -85,11 +54,7 @@ pub struct Exchanged {
 pub async fn exchange(pool: &PgPool, ask: Ask) -> Result<Exchanged, ExchangeError> {
     let pool = pool.clone();
     db::write(async move {
-        let event_id = sqlx::query_scalar!(r#"select event_id from "order" where id = $1"#, ask.order_id)
-            .fetch_optional(&pool)
-            .await?
-            .ok_or(ExchangeError::OrderUnknown)?;
-        let mut tx = db::event_tx(&pool, event_id).await?;
+        let (mut tx, event_id) = order::open(&pool, ask.order_id).await?.ok_or(ExchangeError::OrderUnknown)?;
         let done = exchange_in(&mut tx, event_id, &ask).await?;
         tx.commit().await?;
         Ok(done)
@@ -97,21 +62,8 @@ pub async fn exchange(pool: &PgPool, ask: Ask) -> Result<Exchanged, ExchangeErro
     .await
 }
 
-/// A seat that goes, its line, and the one that comes instead.
-#[derive(Debug)]
-struct Swap {
-    line_id: i64,
-    from: i32,
-    to: i32,
-    ticket_type: String,
-    old_minor: i64,
-    new_minor: i64,
-}
-
 async fn exchange_in(tx: &mut Tx, event_id: i64, ask: &Ask) -> Result<Exchanged, ExchangeError> {
-    let order = sqlx::query!(r#"select state, currency from "order" where id = $1 for no key update"#, ask.order_id)
-        .fetch_one(&mut **tx)
-        .await?;
+    let order = order::lock(tx, ask.order_id).await?;
     let body_hash = Sha256::digest(format!("{:?}", ask.pairs)).to_vec();
     let before = sqlx::query!(
         "select id, body_hash, difference_minor from order_exchange where order_id = $1 and key = $2",
@@ -119,148 +71,54 @@ async fn exchange_in(tx: &mut Tx, event_id: i64, ask: &Ask) -> Result<Exchanged,
         ask.key
     )
     .fetch_optional(&mut **tx)
-    .await?;
-    match before {
-        Some(b) if b.body_hash == body_hash => {
-            return Ok(Exchanged { exchange_id: b.id, difference_minor: b.difference_minor });
-        }
-        Some(_) => return Err(ExchangeError::KeyReused),
-        None => {}
+    .await?
+    .map(|b| (b.body_hash, Exchanged { exchange_id: b.id, difference_minor: b.difference_minor }));
+    if let Some(done) = order::same(before, &body_hash)? {
+        return Ok(done);
     }
-    if let Some(id) = attempt::live(tx, ask.order_id).await? {
-        return Err(ExchangeError::AttemptLive(id));
-    }
-    if order.state != "confirmed" {
-        return Err(ExchangeError::OrderNotPaid(order.state));
-    }
+    order.is_paid(tx).await?;
     let now = clock::now(tx).await?;
-    let swaps = swaps(tx, event_id, ask, now).await?;
-    let difference: i64 = swaps.iter().map(|s| s.new_minor - s.old_minor).sum();
+    let (from, to): (Vec<i32>, Vec<i32>) = ask.pairs.iter().copied().unzip();
+    let old = old_seats(tx, ask.order_id, &from).await?;
+    let new = new_seats(tx, event_id, &to, &old, now).await?;
+    let difference = new.iter().map(|s| s.amount_minor).sum::<i64>() - old.iter().map(|s| s.amount_minor).sum::<i64>();
     if difference > 0 && ask.received_minor.is_none_or(|received| received < difference) {
         return Err(ExchangeError::MoreToPay { difference_minor: difference });
     }
 
     // From here on everything must succeed, or the transaction fails as a whole.
-    move_seats(tx, event_id, ask.order_id, &swaps, now).await?;
-    move_lines(tx, event_id, ask.order_id, &swaps, difference, now).await?;
+    sell(tx, event_id, ask.order_id, &new, now).await?;
+    seats_back::exchange_away(tx, event_id, ask.order_id, &from, now).await?;
+    order::cost_more(tx, ask.order_id, difference).await?;
     if difference > 0 {
         take_cash(tx, ask, difference, now).await?;
     } else if difference < 0 {
         refund::give_back_difference(tx, ask.order_id, &order.currency, -difference, "exchange", now).await?;
     }
-    let exchange_id = record(tx, ask, &swaps, &body_hash, difference, now).await?;
+    let exchange_id = record(tx, ask, (&from, &to), &body_hash, difference, now).await?;
     Ok(Exchanged { exchange_id, difference_minor: difference })
 }
 
-async fn swaps(tx: &mut Tx, event_id: i64, ask: &Ask, now: DateTime<Utc>) -> Result<Vec<Swap>, ExchangeError> {
-    let (from, to): (Vec<i32>, Vec<i32>) = ask.pairs.iter().copied().unzip();
-    let lines = sqlx::query!(
-        r#"select id, seat_no as "seat_no!", ticket_type as "ticket_type!", amount_minor from order_line
-           where order_id = $1 and state = 'sold' and refunded_minor = 0 and seat_no = any($2)"#,
-        ask.order_id,
-        &from
-    )
-    .fetch_all(&mut **tx)
-    .await?;
-    let missing: Vec<i32> = from.iter().copied().filter(|f| !lines.iter().any(|l| l.seat_no == *f)).collect();
-    if !missing.is_empty() {
-        return Err(ExchangeError::SeatsNotSold(missing));
-    }
-    let free = sqlx::query!(
-        "select s.seat_no, s.level from event_seat s join event e on e.id = s.event_id
-         join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = s.seat_no
-         where s.event_id = $1 and s.seat_no = any($2) and not p.retired
-           and (s.status = 0 or (s.status = 1 and s.held_until <= $3))",
-        event_id,
-        &to,
-        now
-    )
-    .fetch_all(&mut **tx)
-    .await?;
-    let taken: Vec<i32> = to.iter().copied().filter(|t| !free.iter().any(|f| f.seat_no == *t)).collect();
-    if !taken.is_empty() {
-        return Err(ExchangeError::SeatsUnavailable(taken));
-    }
-    let prices = sqlx::query!("select level, ticket_type, amount_minor from price where event_id = $1", event_id)
-        .fetch_all(&mut **tx)
-        .await?;
-    let mut swaps = Vec::with_capacity(ask.pairs.len());
-    for &(from, to) in &ask.pairs {
-        let (Some(line), Some(seat)) =
-            (lines.iter().find(|l| l.seat_no == from), free.iter().find(|f| f.seat_no == to))
-        else {
-            return Err(ExchangeError::SeatsNotSold(vec![from]));
-        };
-        let price = prices
-            .iter()
-            .find(|p| p.level == seat.level && p.ticket_type == line.ticket_type)
-            .ok_or_else(|| ExchangeError::TicketTypeUnknown { seat_no: to, ticket_type: line.ticket_type.clone() })?;
-        swaps.push(Swap {
-            line_id: line.id,
-            from,
-            to,
-            ticket_type: line.ticket_type.clone(),
-            old_minor: line.amount_minor,
-            new_minor: price.amount_minor,
-        });
-    }
-    Ok(swaps)
-}
-
-async fn move_seats(
-    tx: &mut Tx,
-    event_id: i64,
-    order_id: Uuid,
-    swaps: &[Swap],
-    now: DateTime<Utc>,
-) -> sqlx::Result<()> {
-    let (from, to): (Vec<i32>, Vec<i32>) = swaps.iter().map(|s| (s.from, s.to)).unzip();
+/// The new seats are the order's, with lines and tickets of their own. Nobody has had them since they were found free:
+/// the event is locked.
+async fn sell(tx: &mut Tx, event_id: i64, order_id: Uuid, new: &[NewSeat], now: DateTime<Utc>) -> sqlx::Result<()> {
+    let seat_nos: Vec<i32> = new.iter().map(|s| s.seat_no).collect();
     let taken = sqlx::query!(
         "update event_seat set status = 2, order_id = $3, hold_id = null, held_until = null, version = version + 1
          where event_id = $1 and seat_no = any($2) and (status = 0 or (status = 1 and held_until <= $4))
          returning seat_no, version",
         event_id,
-        &to,
+        &seat_nos,
         order_id,
         now
     )
     .fetch_all(&mut **tx)
     .await?;
-    let freed = sqlx::query!(
-        "update event_seat set status = 0, order_id = null, version = version + 1
-         where event_id = $1 and seat_no = any($2) and status = 2 and order_id = $3 returning seat_no, version",
-        event_id,
-        &from,
-        order_id
-    )
-    .fetch_all(&mut **tx)
-    .await?;
-    if taken.len() != to.len() || freed.len() != from.len() {
-        return Err(sqlx::Error::Protocol(format!("{} of {} seats exchanged", taken.len().min(freed.len()), to.len())));
+    if taken.len() != seat_nos.len() {
+        return Err(sqlx::Error::Protocol(format!("{} of {} seats exchanged", taken.len(), seat_nos.len())));
     }
-    let change = |status| move |(seat_no, version)| SeatChange { seat_no, status, version, held_until: None };
-    let changes: Vec<SeatChange> = taken
-        .into_iter()
-        .map(|s| (s.seat_no, s.version))
-        .map(change(Status::Sold))
-        .chain(freed.into_iter().map(|s| (s.seat_no, s.version)).map(change(Status::Available)))
-        .collect();
-    outbox::append(tx, event_id, now, &changes).await
-}
-
-async fn move_lines(
-    tx: &mut Tx,
-    event_id: i64,
-    order_id: Uuid,
-    swaps: &[Swap],
-    difference: i64,
-    now: DateTime<Utc>,
-) -> sqlx::Result<()> {
-    let ids: Vec<i64> = swaps.iter().map(|s| s.line_id).collect();
-    let (from, to): (Vec<i32>, Vec<i32>) = swaps.iter().map(|s| (s.from, s.to)).unzip();
-    let types: Vec<String> = swaps.iter().map(|s| s.ticket_type.clone()).collect();
-    let amounts: Vec<i64> = swaps.iter().map(|s| s.new_minor).collect();
-    sqlx::query!("update order_line set state = 'exchanged' where id = any($1)", &ids).execute(&mut **tx).await?;
+    let types: Vec<String> = new.iter().map(|s| s.ticket_type.clone()).collect();
+    let amounts: Vec<i64> = new.iter().map(|s| s.amount_minor).collect();
     sqlx::query!(
         "insert into order_line (order_id, event_id, seat_no, ticket_type, amount_minor, state, tax_milli_percent)
          select $1, $2, u.seat_no, u.ticket_type, u.amount, 'sold',
@@ -268,18 +126,19 @@ async fn move_lines(
          from unnest($3::int[], $4::text[], $5::bigint[]) as u(seat_no, ticket_type, amount)",
         order_id,
         event_id,
-        &to,
+        &seat_nos,
         &types,
         &amounts
     )
     .execute(&mut **tx)
     .await?;
-    sqlx::query!(r#"update "order" set total_minor = total_minor + $2 where id = $1"#, order_id, difference)
-        .execute(&mut **tx)
-        .await?;
-    ticket::void(tx, order_id, Some(&from), "exchanged", now).await?;
     // No attempt is under way, so the money is here.
-    ticket::issue(tx, order_id, event_id, &to, ticket::State::Valid, now).await
+    ticket::issue(tx, order_id, event_id, &seat_nos, ticket::State::Valid, now).await?;
+    let changes: Vec<SeatChange> = taken
+        .into_iter()
+        .map(|s| SeatChange { seat_no: s.seat_no, status: Status::Sold, version: s.version, held_until: None })
+        .collect();
+    outbox::append(tx, event_id, now, &changes).await
 }
 
 async fn take_cash(tx: &mut Tx, ask: &Ask, difference: i64, now: DateTime<Utc>) -> sqlx::Result<()> {
@@ -299,12 +158,11 @@ async fn take_cash(tx: &mut Tx, ask: &Ask, difference: i64, now: DateTime<Utc>) 
 async fn record(
     tx: &mut Tx,
     ask: &Ask,
-    swaps: &[Swap],
+    (from, to): (&[i32], &[i32]),
     body_hash: &[u8],
     difference: i64,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Uuid> {
-    let (from, to): (Vec<i32>, Vec<i32>) = swaps.iter().map(|s| (s.from, s.to)).unzip();
     let said = format!("seats {from:?} exchanged for {to:?} ({difference:+}): {}", ask.reason);
     log::note(tx, ask.order_id, "exchange", &said, &ask.actor, now).await?;
     sqlx::query_scalar!(
@@ -314,8 +172,8 @@ async fn record(
         ask.order_id,
         ask.key,
         body_hash,
-        &from,
-        &to,
+        from,
+        to,
         difference,
         ask.reason,
         ask.actor,

@@ -17,11 +17,13 @@ mod transition; // what changes when it moves on
 mod drive; // one attempt, as far as it goes
 mod worker; // many of them
 pub mod gate; // no new payments begin while it is closed
+pub mod order; // a paid order, locked: how taking from it begins
 pub mod apportion; // what of each line goes back, so that parts add up
 mod seats_back; // sold seats, on sale again, in the house's hand, or dead
 pub mod refund; // staff give money back
 pub mod give_up; // buyers give back by themselves what they may
 pub mod owed; // refunds that failed, seen to after all
+pub mod pairs; // which seat is exchanged for which
 pub mod exchange; // a seat for another
 pub mod swap; // the same, in an order of its own: another event, or paid up by card
 pub mod due; // orders whose money failed after the sale

@@ -11,7 +11,7 @@ use fullhouse_protocol::money::Refund;
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::refund::poke;
+use super::{order, refund::poke};
 use crate::{
     checkout::log,
     clock,
@@ -84,9 +84,7 @@ pub async fn retry_in(
     .fetch_optional(&mut **tx)
     .await?
     .ok_or(RetryError::RefundUnknown)?;
-    sqlx::query!(r#"select id from "order" where id = $1 for no key update"#, found.order_id)
-        .fetch_one(&mut **tx)
-        .await?;
+    order::lock(tx, found.order_id).await?;
     if let Some(attempt_id) = found.attempt_id {
         sqlx::query!("select id from attempt where id = $1 for no key update", attempt_id).fetch_one(&mut **tx).await?;
     }

@@ -11,14 +11,19 @@
 //!
 //! Locks in order: the event, the order, its attempts and tenders, the seats.
 
+mod sources; // where the money is
+mod view; // what was given back
+
 use chrono::{DateTime, Utc};
-use fullhouse_protocol::money::GivenBack;
 use sha2::{Digest, Sha256};
 use sqlx::PgPool;
 use uuid::Uuid;
 
+use self::sources::{Flow, divide, sources};
+pub use self::view::{given_back, given_back_of};
 use super::{
     apportion::{ApportionError, Line, Parts, What, apportion},
+    order::{self, KeyReused, Unpaid},
     provider::money::{self, MoneyError},
     seats_back,
 };
@@ -68,15 +73,27 @@ pub enum RefundError {
     Database(#[from] sqlx::Error),
 }
 
+impl From<Unpaid> for RefundError {
+    fn from(unpaid: Unpaid) -> Self {
+        match unpaid {
+            Unpaid::AttemptLive(id) => Self::AttemptLive(id),
+            Unpaid::State(state) => Self::OrderNotPaid(state),
+            Unpaid::Database(error) => Self::Database(error),
+        }
+    }
+}
+
+impl From<KeyReused> for RefundError {
+    fn from(_: KeyReused) -> Self {
+        Self::KeyReused
+    }
+}
+
 /// Gives back, or finds what the same key gave back. Returns the request's id. Workers are to be woken after it.
 pub async fn give_back(pool: &PgPool, ask: Ask) -> Result<Uuid, RefundError> {
     let pool = pool.clone();
     db::write(async move {
-        let event_id = sqlx::query_scalar!(r#"select event_id from "order" where id = $1"#, ask.order_id)
-            .fetch_optional(&pool)
-            .await?
-            .ok_or(RefundError::OrderUnknown)?;
-        let mut tx = db::event_tx(&pool, event_id).await?;
+        let (mut tx, event_id) = order::open(&pool, ask.order_id).await?.ok_or(RefundError::OrderUnknown)?;
         let request_id = give_back_in(&mut tx, event_id, &ask).await?;
         tx.commit().await?;
         Ok(request_id)
@@ -86,9 +103,7 @@ pub async fn give_back(pool: &PgPool, ask: Ask) -> Result<Uuid, RefundError> {
 
 /// [`give_back`] in the caller's transaction, which [`db::event_tx`] opened. A refusal writes nothing.
 pub async fn give_back_in(tx: &mut Tx, event_id: i64, ask: &Ask) -> Result<Uuid, RefundError> {
-    let order = sqlx::query!(r#"select state, currency from "order" where id = $1 for no key update"#, ask.order_id)
-        .fetch_one(&mut **tx)
-        .await?;
+    let order = order::lock(tx, ask.order_id).await?;
     let body_hash = body_hash(ask);
     let before = sqlx::query!(
         "select id, body_hash from refund_request where order_id = $1 and key = $2",
@@ -96,18 +111,12 @@ pub async fn give_back_in(tx: &mut Tx, event_id: i64, ask: &Ask) -> Result<Uuid,
         ask.key
     )
     .fetch_optional(&mut **tx)
-    .await?;
-    match before {
-        Some(before) if before.body_hash == body_hash => return Ok(before.id),
-        Some(_) => return Err(RefundError::KeyReused),
-        None => {}
+    .await?
+    .map(|before| (before.body_hash, before.id));
+    if let Some(request_id) = order::same(before, &body_hash)? {
+        return Ok(request_id);
     }
-    if let Some(id) = super::attempt::live(tx, ask.order_id).await? {
-        return Err(RefundError::AttemptLive(id));
-    }
-    if order.state != "confirmed" {
-        return Err(RefundError::OrderNotPaid(order.state));
-    }
+    order.is_paid(tx).await?;
     let sources = sources(tx, ask.order_id).await?;
     let step = if sources.iter().any(|s| s.attempt_id.is_some()) { money::step(&order.currency)? } else { 1 };
     let parts = apportion(&lines(tx, ask.order_id).await?, &ask.what, step)?;
@@ -170,114 +179,6 @@ pub(super) async fn lines(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<Vec<Line>
     )
     .fetch_all(&mut **tx)
     .await
-}
-
-/// Where money of the order is: a card's captured attempt, or a tender in the drawer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Source {
-    tender_id: Uuid,
-    kind: String,
-    attempt_id: Option<Uuid>,
-    left_minor: i64,
-}
-
-/// Where the money of an order is: its own, then what came with an exchange, the way it came to the order before
-/// (which may have been an exchange's as well).
-async fn sources(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<Vec<Source>> {
-    let mut sources = own_sources(tx, order_id).await?;
-    let (mut order, mut left, mut credited_to) = (order_id, i64::MAX, None);
-    while let Some(credit) = credit_of(tx, order).await? {
-        left = left.min(credit.left_minor);
-        let tender_id = *credited_to.get_or_insert(credit.tender_id);
-        // Before its attempts, as everywhere.
-        sqlx::query!(r#"select id from "order" where id = $1 for no key update"#, credit.from_order)
-            .fetch_one(&mut **tx)
-            .await?;
-        for source in own_sources(tx, credit.from_order).await? {
-            let part = source.left_minor.min(left);
-            left -= part;
-            sources.push(Source { tender_id, left_minor: part, ..source });
-        }
-        order = credit.from_order;
-    }
-    Ok(sources)
-}
-
-/// What an order was paid with by exchange, as far as it did not go back.
-struct Credit {
-    tender_id: Uuid,
-    from_order: Uuid,
-    left_minor: i64,
-}
-
-async fn credit_of(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<Option<Credit>> {
-    sqlx::query_as!(
-        Credit,
-        r#"select t.id as tender_id, w.from_order,
-                  t.amount_minor - coalesce((select sum(r.amount_minor) from refund r
-                      where r.tender_id = t.id and r.state <> 'failed'), 0)::bigint as "left_minor!"
-           from tender t join order_swap w on w.to_order = t.order_id
-           where t.order_id = $1 and t.kind = 'exchange' and t.amount_minor > 0"#,
-        order_id
-    )
-    .fetch_optional(&mut **tx)
-    .await
-}
-
-/// Cards first, then cash, then what was given away. Their rows are locked: two clicks follow one another.
-async fn own_sources(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<Vec<Source>> {
-    let mut sources = sqlx::query_as!(
-        Source,
-        r#"select tender_id, 'card' as "kind!", id as "attempt_id?", captured_minor - refunded_minor as "left_minor!"
-           from attempt where order_id = $1 and state = 'captured' and installation = installation_id()
-           order by created_at, id for no key update"#,
-        order_id
-    )
-    .fetch_all(&mut **tx)
-    .await?;
-    let others = sqlx::query_as!(
-        Source,
-        r#"select id as tender_id, kind as "kind!", null::uuid as "attempt_id?", amount_minor - refunded_minor as "left_minor!"
-           from tender where order_id = $1 and kind not in ('card', 'exchange') order by kind, created_at, id for no key update"#,
-        order_id
-    )
-    .fetch_all(&mut **tx)
-    .await?;
-    // Sold for more than the card was made to give: of the rest there is nothing to hand over but the record.
-    let never_taken = sqlx::query_as!(
-        Source,
-        r#"select a.tender_id, 'comp' as "kind!", null::uuid as "attempt_id?",
-                  a.amount_minor - a.captured_minor - coalesce((select sum(r.amount_minor) from refund r
-                      where r.tender_id = a.tender_id and r.kind = 'comp' and r.state <> 'failed'), 0)::bigint as "left_minor!"
-           from attempt a where a.order_id = $1 and a.state = 'captured' and a.captured_minor < a.amount_minor
-             and a.installation = installation_id()"#,
-        order_id
-    )
-    .fetch_all(&mut **tx)
-    .await?;
-    sources.extend(["cash", "voucher", "comp"].iter().flat_map(|k| others.iter().filter(|s| s.kind == *k).cloned()));
-    sources.extend(never_taken);
-    Ok(sources)
-}
-
-#[derive(Debug, PartialEq, Eq)]
-struct Flow<'a> {
-    source: &'a Source,
-    amount_minor: i64,
-}
-
-/// Takes an amount from the sources in turn. The error is what there is.
-fn divide(sources: &[Source], amount_minor: i64) -> Result<Vec<Flow<'_>>, i64> {
-    let mut missing = amount_minor;
-    let mut flows = Vec::new();
-    for source in sources {
-        let part = source.left_minor.min(missing);
-        if part > 0 {
-            flows.push(Flow { source, amount_minor: part });
-            missing -= part;
-        }
-    }
-    if missing > 0 { Err(amount_minor - missing) } else { Ok(flows) }
 }
 
 pub(super) async fn record(
@@ -388,81 +289,9 @@ pub(super) async fn poke(tx: &mut Tx, attempt_id: Uuid, now: DateTime<Utc>) -> s
     Ok(())
 }
 
-/// What a request gave back, and how far its money is.
-pub async fn given_back(pool: &PgPool, request_id: Uuid) -> sqlx::Result<Option<GivenBack>> {
-    let Some(q) = sqlx::query!(
-        r#"select q.amount_minor, o.currency, q.seat_nos, q.seats_become, q.reason, q.actor, q.created_at
-           from refund_request q join "order" o on o.id = q.order_id where q.id = $1"#,
-        request_id
-    )
-    .fetch_optional(pool)
-    .await?
-    else {
-        return Ok(None);
-    };
-    let refunds = sqlx::query_as!(
-        fullhouse_protocol::money::Refund,
-        "select id, kind, amount_minor, state, failure, replaced_by from refund where request_id = $1 order by created_at, id",
-        request_id
-    )
-    .fetch_all(pool)
-    .await?;
-    Ok(Some(GivenBack {
-        request_id,
-        amount_minor: q.amount_minor,
-        currency: q.currency,
-        seats: q.seat_nos,
-        seats_become: q.seats_become.as_deref().and_then(seats_become),
-        reason: q.reason,
-        actor: q.actor,
-        created_at: q.created_at,
-        refunds,
-    }))
-}
-
-/// Everything that was given back of an order, the oldest first.
-pub async fn given_back_of(pool: &PgPool, order_id: Uuid) -> sqlx::Result<Vec<GivenBack>> {
-    let ids = sqlx::query_scalar!(
-        "select id from refund_request where order_id = $1 order by created_at, id limit 200",
-        order_id
-    )
-    .fetch_all(pool)
-    .await?;
-    let mut all = Vec::with_capacity(ids.len());
-    for id in ids {
-        all.extend(given_back(pool, id).await?);
-    }
-    Ok(all)
-}
-
-fn seats_become(name: &str) -> Option<fullhouse_protocol::money::SeatsBecome> {
-    use fullhouse_protocol::money::SeatsBecome as Wire;
-    match name {
-        "on_sale" => Some(Wire::OnSale),
-        "house" => Some(Wire::House),
-        "dead" => Some(Wire::Dead),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn source(kind: &str, left_minor: i64) -> Source {
-        let attempt_id = (kind == "card").then(Uuid::nil);
-        Source { tender_id: Uuid::nil(), kind: kind.into(), attempt_id, left_minor }
-    }
-
-    #[test]
-    fn money_goes_back_the_way_it_came_and_no_further() {
-        let sources = [source("card", 5_000), source("card", 0), source("cash", 2_000)];
-        let amounts = |asked| divide(&sources, asked).map(|f| f.iter().map(|f| f.amount_minor).collect::<Vec<_>>());
-        assert_eq!(amounts(0), Ok(vec![]));
-        assert_eq!(amounts(4_999), Ok(vec![4_999]));
-        assert_eq!(amounts(6_000), Ok(vec![5_000, 1_000]));
-        assert_eq!(amounts(7_001), Err(7_000));
-    }
 
     #[test]
     fn the_same_wish_has_the_same_hash_whoever_says_it() {

@@ -60,17 +60,55 @@ pub async fn take_back(
     actor: &str,
     now: DateTime<Utc>,
 ) -> sqlx::Result<()> {
+    end(tx, taken, "void", become_.status(), now).await?;
+    if become_ != SeatsBecome::OnSale {
+        let verb = if become_ == SeatsBecome::House { "block" } else { "kill" };
+        // A house seat goes back to the hold that it came from.
+        sqlx::query!(
+            "insert into seat_note (event_id, seat_no, verb, reason, actor, created_at)
+             select $1, s, $3::text, coalesce(case when $3 = 'block' then (
+                        select n.reason from seat_note n where n.event_id = $1 and n.seat_no = s and n.verb = 'block'
+                        order by n.id desc limit 1) end, $4), $5, $6
+             from unnest($2::int[]) as s",
+            taken.event_id,
+            taken.seats,
+            verb,
+            reason,
+            actor,
+            now
+        )
+        .execute(&mut **tx)
+        .await?;
+    }
+    Ok(())
+}
+
+/// Seats that others were taken for are on sale again: their lines are no longer part of the order, and nothing of
+/// their price went back.
+pub async fn exchange_away(
+    tx: &mut Tx,
+    event_id: i64,
+    order_id: Uuid,
+    seats: &[i32],
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    let taken = Taken { event_id, order_id, seats, why: "exchanged" };
+    end(tx, taken, "exchanged", Status::Available, now).await
+}
+
+async fn end(tx: &mut Tx, taken: Taken<'_>, line: &str, status: Status, now: DateTime<Utc>) -> sqlx::Result<()> {
     let Taken { event_id, order_id, seats, why } = taken;
     let ended = sqlx::query!(
-        "update order_line set state = 'void' where order_id = $1 and seat_no = any($2) and state = 'sold'",
+        "update order_line set state = $3 where order_id = $1 and seat_no = any($2) and state = 'sold'
+           and ($3 <> 'exchanged' or refunded_minor = 0)",
         order_id,
-        seats
+        seats,
+        line
     )
     .execute(&mut **tx)
     .await?
     .rows_affected();
     ticket::void(tx, order_id, Some(seats), why, now).await?;
-    let status = become_.status();
     let changed = sqlx::query!(
         "update event_seat set status = $4, order_id = null, version = version + 1
          where event_id = $1 and seat_no = any($2) and status = 2 and order_id = $3 returning seat_no, version",
@@ -83,25 +121,6 @@ pub async fn take_back(
     .await?;
     if changed.len() != seats.len() || ended != seats.len() as u64 {
         return Err(sqlx::Error::Protocol(format!("{} of {} seats came back", changed.len(), seats.len())));
-    }
-    if become_ != SeatsBecome::OnSale {
-        let verb = if become_ == SeatsBecome::House { "block" } else { "kill" };
-        // A house seat goes back to the hold that it came from.
-        sqlx::query!(
-            "insert into seat_note (event_id, seat_no, verb, reason, actor, created_at)
-             select $1, s, $3::text, coalesce(case when $3 = 'block' then (
-                        select n.reason from seat_note n where n.event_id = $1 and n.seat_no = s and n.verb = 'block'
-                        order by n.id desc limit 1) end, $4), $5, $6
-             from unnest($2::int[]) as s",
-            event_id,
-            seats,
-            verb,
-            reason,
-            actor,
-            now
-        )
-        .execute(&mut **tx)
-        .await?;
     }
     let changes: Vec<SeatChange> = changed
         .into_iter()

@@ -281,3 +281,41 @@ async fn an_exchange_respects_the_limit_and_what_the_buyer_holds() {
     evenings.exchange(&old, &[(1, 5)], json!({ "by_card": true })).await.ok();
     evenings.scene.close().await;
 }
+
+/// Evening after evening: each time what was paid goes along, and in the end it goes back to where it came from.
+#[tokio::test]
+async fn what_was_exchanged_is_exchanged_again_and_given_back() {
+    let evenings = Evenings::open().await;
+    let Evenings { scene, .. } = &evenings;
+    let fan = scene.fan().await;
+    let old = scene.bought(&fan, &[1, 2]).await;
+    let dear = evenings.exchange(&old, &[(1, 5)], json!({ "received_minor": 1_500 })).await.ok()["order"].clone();
+    // In place, for less than it was paid with the first order.
+    let body = json!({ "seats": [{ "from": 5, "to": 12 }], "reason": "further back" });
+    let worse = scene.staff(&dear, "exchange", body).await.ok();
+    assert_eq!((&worse["difference_minor"], &worse["order"]["total_minor"]), (&json!(-3_000), &json!(3_000)));
+    assert_eq!(worse["order"]["credit_minor"], 3_000);
+    // Back to the first evening, and away again.
+    let first = json!({ "event_id": scene.event, "received_minor": 1_500 });
+    let back = evenings.exchange(&worse["order"], &[(12, 7)], first).await.ok()["order"].clone();
+    assert_eq!((alive(&back), scene.status(7).await), (vec![7], SOLD));
+    let last = evenings.exchange(&back, &[(7, 13)], json!({})).await.ok();
+    assert_eq!((&last["difference_minor"], alive(&last["order"])), (&json!(-1_500), vec![13]));
+    let gone = scene.now(&dear).await;
+    assert_eq!((&gone["total_minor"], &gone["credit_minor"]), (&json!(0), &json!(0)));
+    scene.until_settled().await;
+    // What was paid in cash came back in cash; the rest is the card's.
+    let all = json!({ "what": { "kind": "all" }, "seats_become": "on_sale", "reason": "ill" });
+    let given = scene.staff(&last["order"], "refunds", all.clone()).await.ok();
+    assert_eq!((&given["amount_minor"], &given["refunds"][0]["kind"]), (&json!(3_000), &json!("card")), "{given}");
+    scene.staff(&old, "refunds", all).await.ok();
+    scene.until_settled().await;
+    let ledger = scene.provider.ledger().await;
+    let cash = scene.count(
+        "select coalesce(sum(case when kind = 'cash' then amount_minor - refunded_minor end), 0)::bigint from tender",
+    );
+    assert_eq!((ledger.captured() - ledger.refunded(), cash.await), (0, 0), "all of it went back");
+    let broken = fullhouse::watch::check(scene.database.pool()).await.expect("the test's database answers");
+    assert!(broken.is_empty(), "{broken:?}");
+    evenings.scene.close().await;
+}

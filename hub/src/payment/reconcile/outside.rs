@@ -15,7 +15,7 @@ use crate::{
     db::{self, Tx},
     payment::{
         apportion::{What, apportion},
-        owed,
+        order, owed,
         provider::money,
         refund,
     },
@@ -70,9 +70,7 @@ pub async fn record(pool: &PgPool, re_id: &str) -> anyhow::Result<()> {
 }
 
 async fn write(tx: &mut Tx, re_id: &str, theirs: &Theirs) -> sqlx::Result<()> {
-    sqlx::query!(r#"select id from "order" where id = $1 for no key update"#, theirs.order_id)
-        .fetch_one(&mut **tx)
-        .await?;
+    order::lock(tx, theirs.order_id).await?;
     let now = clock::now(tx).await?;
     let failed = owed::to_cover(tx, theirs.attempt_id, theirs.amount_minor).await?;
     let request_id = match failed {
