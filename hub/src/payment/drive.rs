@@ -14,9 +14,11 @@ use uuid::Uuid;
 use super::{
     Payments, gate,
     machine::{self, CallState, Key, Seen, Step},
-    provider::{Answer, Call, Client, IntentStatus, NewIntent, Op, Outcome, PaymentIntent, Reader, Refusal, money},
+    provider::{
+        Answer, Back, Call, Client, IntentStatus, NewIntent, Op, Outcome, PaymentIntent, Reader, Refusal, money,
+    },
     record::{self, Row, Written},
-    transition::{self, Details, Flow},
+    transition::{self, Details, Flow, Foreign},
 };
 use crate::{
     checkout::{self, ConfirmError, Tendered},
@@ -48,6 +50,9 @@ pub async fn drive(payments: &Payments, client: &Client, pool: &PgPool, id: Uuid
     }
     anyhow::bail!("an attempt does not come to rest")
 }
+
+/// Money in another currency is believed when so many looks in a row have said so.
+const FOREIGN_LOOKS: i32 = 3;
 
 struct One<'a> {
     payments: &'a Payments,
@@ -100,7 +105,9 @@ impl One<'_> {
             Op::Cancel => Call::cancel(row.id, pi_id()?, n),
             Op::Refund => {
                 let refund = row.refund.as_ref().ok_or_else(|| anyhow::anyhow!("no refund is under way"))?;
-                Call::refund(row.installation, row.id, refund.id, pi_id()?, &row.currency, refund.amount_minor, n)?
+                let amount = (!refund.whole).then_some((row.currency.as_str(), refund.amount_minor));
+                let (installation, attempt_id, refund_id) = (row.installation, row.id, refund.id);
+                Call::refund(Back { installation, attempt_id, refund_id, pi_id: pi_id()?, amount }, n)?
             }
             Op::Get | Op::ListRefunds | Op::Books => anyhow::bail!("reads have no key"),
         })
@@ -188,7 +195,8 @@ impl One<'_> {
         }
     }
 
-    /// Taken, and nobody can tell how much: that stays a doubt. Another currency than was asked for closes the gate.
+    /// Taken, and nobody can tell how much: that stays a doubt. In another currency than was asked for: the gate closes,
+    /// and it is a doubt until several looks have said the same.
     async fn is_unreadable(&self, intent: &PaymentIntent) -> sqlx::Result<bool> {
         let received = self.minor(intent, intent.amount_received);
         if intent.status != IntentStatus::Succeeded || received.is_some_and(|amount| amount > 0) {
@@ -196,14 +204,26 @@ impl One<'_> {
         }
         tracing::error!(attempt.id = %self.row.id, intent.received = intent.amount_received,
             intent.currency = intent.currency, "money was taken, and how much of ours can't be told");
-        if received.is_none() {
-            let mut tx = self.pool.begin().await?;
-            let now = clock::now(&mut tx).await?;
-            let said = format!("attempt {}: {} {} were taken", self.row.id, intent.amount_received, intent.currency);
-            gate::close(&mut tx, "amount_differs", &said, now).await?;
-            tx.commit().await?;
-        }
-        Ok(true)
+        let Some(Foreign { amount, currency }) = self.foreign(intent) else { return Ok(true) };
+        let mut tx = self.pool.begin().await?;
+        let now = clock::now(&mut tx).await?;
+        gate::close(
+            &mut tx,
+            "amount_differs",
+            &format!("attempt {}: {amount} {currency} were taken", self.row.id),
+            now,
+        )
+        .await?;
+        tx.commit().await?;
+        Ok(self.row.tries < FOREIGN_LOOKS)
+    }
+
+    /// What was taken, if it was in another currency than was asked for.
+    fn foreign(&self, intent: &PaymentIntent) -> Option<Foreign> {
+        let ours = intent.currency.eq_ignore_ascii_case(&self.row.currency);
+        let taken = intent.status == IntentStatus::Succeeded && intent.amount_received > 0;
+        (taken && !ours)
+            .then(|| Foreign { amount: intent.amount_received, currency: intent.currency.to_ascii_lowercase() })
     }
 
     /// What it holds for us; of a card that the reader captured at once, what it took.
@@ -228,6 +248,7 @@ impl One<'_> {
             decline_code: intent.last_payment_error.as_ref().map(|e| e.reason().to_owned()),
             authorised_minor: self.minor(intent, self.held(intent)).filter(|amount| *amount > 0),
             captured_minor: received.filter(|amount| *amount > 0),
+            foreign: self.foreign(intent),
             card: intent.latest_charge.as_ref().and_then(|charge| charge.card.clone()),
             ..Details::default()
         }

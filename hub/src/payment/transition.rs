@@ -5,27 +5,24 @@
 //! - What ends an attempt gives its hold back in the same transaction; what captures it makes the tickets valid in it.
 //! - Locks in order: the event, the order, the attempt, the hold.
 
+mod consequences; // what changes with it
+mod stray; // refunds of what is decided
+
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::PgPool;
 
+use self::{consequences::consequences, stray::stray_refund};
 use super::{
-    gate,
-    machine::{self, AfterDecision, RefundState, Said, Seen, State},
-    provider::{Call, Card, money},
-    reconcile::finding::{self, Class, Found},
-    record::{
-        News, RefundRow, Row, Written, has_refund_to_ask_for, has_refund_under_way, is_as_read, new_refund, strays,
-        update_refund, write_answer, write_call,
-    },
+    machine::{self, RefundState, Said, Seen, State},
+    order,
+    provider::{Call, Card},
+    record::{News, Row, Written, is_as_read, write_answer, write_call},
 };
 use crate::{
     clock,
     db::{self, Tx},
-    mail, ticket,
 };
 
-/// How long a buyer may pay again after a capture failed.
-const PAYMENT_DUE: TimeDelta = TimeDelta::minutes(30);
 /// How often a challenge is asked about if nobody tells.
 const CHALLENGE_LOOK: TimeDelta = TimeDelta::seconds(15);
 /// How often a reader is, with a clerk and a customer standing beside it.
@@ -39,6 +36,14 @@ pub enum Flow {
     Stop,
 }
 
+/// Money in another currency than was asked for, as the provider says it.
+#[derive(Debug, Clone)]
+pub struct Foreign {
+    pub amount: i64,
+    /// Lower case.
+    pub currency: String,
+}
+
 /// What an observation brings along.
 #[derive(Debug, Default)]
 pub struct Details {
@@ -47,6 +52,8 @@ pub struct Details {
     pub decline_code: Option<String>,
     pub authorised_minor: Option<i64>,
     pub captured_minor: Option<i64>,
+    /// What was captured, if it was in another currency.
+    pub foreign: Option<Foreign>,
     /// The card that paid.
     pub card: Option<Card>,
     /// The provider's id of a refund.
@@ -87,7 +94,7 @@ pub async fn settle(
         _ => pool.begin().await?,
     };
     if to.is_some_and(touches_order) {
-        lock_order(&mut tx, row).await?;
+        order::lock(&mut tx, row.order_id).await?; // before the attempt, wherever the order changes with it
     }
     let mut fresh = lock(&mut tx, row).await?;
     if details.said == Some(Said::Refusal)
@@ -118,14 +125,6 @@ pub async fn settle(
     };
     tx.commit().await?;
     Ok(flow)
-}
-
-/// Before the attempt, wherever the order changes with it.
-pub async fn lock_order(tx: &mut Tx, row: &Row) -> sqlx::Result<()> {
-    sqlx::query!(r#"select id from "order" where id = $1 for no key update"#, row.order_id)
-        .fetch_one(&mut **tx)
-        .await?;
-    Ok(())
 }
 
 /// Locks the attempt. False: it is no longer the one that was read.
@@ -245,162 +244,6 @@ fn challenge_wait(row: &Row, now: DateTime<Utc>) -> TimeDelta {
 fn jitter(wait: TimeDelta) -> TimeDelta {
     let factor = rand::random_range(0.8..1.2);
     TimeDelta::milliseconds((wait.num_milliseconds() as f64 * factor) as i64)
-}
-
-/// What else is true once the attempt is there.
-async fn consequences(
-    tx: &mut Tx,
-    row: &Row,
-    seen: Seen,
-    to: State,
-    details: &Details,
-    now: DateTime<Utc>,
-) -> sqlx::Result<()> {
-    if seen == Seen::WrongAmount {
-        gate::close(tx, "wrong_amount", &format!("attempt {}", row.id), now).await?;
-    }
-    match to {
-        State::Declined | State::Voided => give_back(tx, row, now).await?,
-        State::RefundPending => {
-            give_back(tx, row, now).await?;
-            let amount = details.captured_minor.unwrap_or(row.amount_minor);
-            new_refund(tx, row, amount, "captured_without_order", now).await?;
-        }
-        State::RefundAccepted | State::Refunded | State::RefundFailed => {
-            if let (Some(refund), Some(news)) = (&row.refund, details.news(seen)) {
-                update_refund(tx, refund, &news).await?;
-            }
-            if to == State::RefundFailed {
-                tracing::error!(attempt.id = %row.id, "money that belongs to a buyer could not be given back");
-            }
-        }
-        State::Captured => {
-            note_difference(tx, row, details, now).await?;
-            ticket::make_valid(tx, row.order_id).await?;
-            mail::enqueue(tx, mail::Kind::Tickets, row.order_id, "").await?;
-            if row.state == State::CaptureFailed {
-                sqlx::query!(
-                    r#"update "order" set state = 'confirmed', payment_due_until = null
-                       where id = $1 and state = 'payment_due'"#,
-                    row.order_id
-                )
-                .execute(&mut **tx)
-                .await?;
-            }
-        }
-        State::CaptureFailed => {
-            tracing::error!(attempt.id = %row.id, order.id = %row.order_id, "seats were sold and the money can't be had");
-            sqlx::query!(
-                r#"update "order" set state = 'payment_due', payment_due_until = $2 where id = $1 and state = 'confirmed'"#,
-                row.order_id,
-                now + PAYMENT_DUE
-            )
-            .execute(&mut **tx)
-            .await?;
-            mail::enqueue(tx, mail::Kind::PaymentDue, row.order_id, &row.id.to_string()).await?;
-        }
-        _ => {}
-    }
-    Ok(())
-}
-
-/// Another amount was taken than was asked for (somebody took it on the provider's pages). It is written as what it
-/// is; no new payments begin, and it is on the list, until a person has looked. The buyer keeps what they bought.
-async fn note_difference(tx: &mut Tx, row: &Row, details: &Details, now: DateTime<Utc>) -> sqlx::Result<()> {
-    let taken = details.captured_minor.unwrap_or_default();
-    if taken == row.amount_minor {
-        return Ok(());
-    }
-    tracing::error!(attempt.id = %row.id, taken_minor = taken, asked_minor = row.amount_minor, "another amount was taken");
-    let pi_id = details.pi_id.as_ref().or(row.pi_id.as_ref());
-    let found = Found {
-        class: Class::M3,
-        subject: format!("intent:{}", pi_id.map_or("unknown", |id| id)),
-        order_id: Some(row.order_id),
-        attempt_id: Some(row.id),
-        pi_id: pi_id.cloned(),
-        amount: money::to_provider(&row.currency, taken).ok(),
-        currency: Some(row.currency.to_ascii_lowercase()),
-        detail: format!("captured {taken}; asked for {} {}", row.amount_minor, row.currency),
-    };
-    finding::keep(tx, &found, now).await?;
-    gate::close(tx, "amount_differs", &format!("{}: {}", found.subject, found.detail), now).await
-}
-
-/// The hold is its buyer's again, for as long as it lasts; an order that nothing can come of is closed.
-async fn give_back(tx: &mut Tx, row: &Row, now: DateTime<Utc>) -> sqlx::Result<()> {
-    sqlx::query!(
-        "update hold set attempt_id = null, version = version + 1 where id = $1 and attempt_id = $2",
-        row.hold_id,
-        row.id
-    )
-    .execute(&mut **tx)
-    .await?;
-    sqlx::query!(
-        r#"update "order" o set state = 'cancelled',
-                  cancel_reason = case
-                      when exists (select from event e where e.id = o.event_id and e.sale_state = 'cancelled') then 'called_off'
-                      when o.cancel_requested then 'buyer' else 'time_over' end
-           where o.id = $1 and o.state = 'open'
-           and (o.cancel_requested
-                or exists (select from hold h where h.id = o.hold_id and (h.state <> 'live' or h.held_until <= $2)))"#,
-        row.order_id,
-        now
-    )
-    .execute(&mut **tx)
-    .await?;
-    Ok(())
-}
-
-/// A refund of a decided attempt has a life of its own, and the attempt's state stays as it is. When it
-/// has arrived or failed, the next one is seen to at once; one on its way is asked about from time to time.
-async fn stray_refund(tx: &mut Tx, row: &Row, refund: &RefundRow, seen: Seen, details: &Details) -> sqlx::Result<Flow> {
-    let Some(news) = details.news(seen) else {
-        pause(tx, row, Some(details.wait.unwrap_or_default().max(row.patience())), true).await?;
-        return Ok(Flow::Stop);
-    };
-    let state = update_refund(tx, refund, &news).await?;
-    supersede(tx, row).await?; // whoever has asked before this says nothing new
-    if state == RefundState::Failed {
-        tracing::error!(attempt.id = %row.id, refund.id = %refund.id, "money that belongs to a buyer could not be given back");
-    }
-    if has_refund_to_ask_for(tx, row.id).await? {
-        settle_doubt(tx, row, true).await?;
-        return Ok(Flow::On);
-    }
-    if has_refund_under_way(tx, row.id).await? {
-        pause(tx, row, Some(details.wait.unwrap_or_default().max(row.patience())), true).await?;
-        return Ok(Flow::Stop);
-    }
-    settle_doubt(tx, row, false).await?;
-    if state == RefundState::Failed && row.state.is_to_be_tidied() {
-        let now = clock::now(tx).await?;
-        // It is tried again by itself, now or later.
-        match machine::after_decision(&strays(tx, row.id, now).await?) {
-            AfterDecision::GiveBack => pause(tx, row, Some(TimeDelta::zero()), false).await?,
-            AfterDecision::Wait(wait) => pause(tx, row, Some(wait), false).await?,
-            AfterDecision::Leave => {}
-        }
-    }
-    Ok(Flow::Stop)
-}
-
-/// What was in doubt of a decided attempt is known. `more`: and there is another thing to see to.
-async fn settle_doubt(tx: &mut Tx, row: &Row, more: bool) -> sqlx::Result<()> {
-    let now = clock::now(tx).await?;
-    sqlx::query!(
-        "update attempt set tries = 0, unknown_since = null, updated_at = $2::timestamptz,
-                leased_until = case when $3 then leased_until end,
-                next_run_at = case when $3 or pokes <> $4 then $2 end
-         where id = $1",
-        row.id,
-        now,
-        more,
-        row.pokes
-    )
-    .execute(&mut **tx)
-    .await?;
-    Ok(())
 }
 
 /// The stable code that tells the buyer why.

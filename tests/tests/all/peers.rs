@@ -6,7 +6,9 @@ use std::{path::PathBuf, process::Stdio, time::Duration};
 use fullhouse::{
     child::Spec,
     config::{Config, Secret},
-    payment::provider::{Answer, Call, Client, IntentStatus, NewIntent, Outcome, PaymentIntent, Refund, RefundStatus},
+    payment::provider::{
+        Answer, Back, Call, Client, IntentStatus, NewIntent, Outcome, PaymentIntent, Refund, RefundStatus,
+    },
 };
 use fullhouse_tests::{database::Database, eventually, hub::Hub, provider::Provider, run::workspace};
 use serde_json::Value;
@@ -144,8 +146,14 @@ async fn peers_our_client_pays_is_declined_and_meets_a_challenge_at_localstripe(
     assert_eq!(intent.status, IntentStatus::RequiresCapture);
     let intent: PaymentIntent = done(&peer.client.send(&Call::capture(peer.attempt_id, &intent.id, 0)).await);
     assert_eq!(intent.status, IntentStatus::Succeeded);
-    let call =
-        Call::refund(HOUSE, peer.attempt_id, Uuid::from_u128(3), &intent.id, "EUR", 2_500, 0).expect("an amount");
+    let back = Back {
+        installation: HOUSE,
+        attempt_id: peer.attempt_id,
+        refund_id: Uuid::from_u128(3),
+        pi_id: &intent.id,
+        amount: Some(("EUR", 2_500)),
+    };
+    let call = Call::refund(back, 0).expect("an amount");
     let refund: Refund = done(&peer.client.send(&call).await);
     assert_eq!((&refund.status, refund.amount), (&RefundStatus::Succeeded, 2_500));
 

@@ -45,8 +45,9 @@ impl One<'_> {
                     AfterDecision::GiveBack => {
                         tracing::error!(attempt.id = %row.id, "money was taken by an attempt that was decided; it goes back");
                         let amount = details.captured_minor.unwrap_or(row.amount_minor);
-                        let refund_id =
-                            record::new_refund(&mut tx, row, amount, "captured_after_decision", now).await?;
+                        let reason =
+                            details.foreign.as_ref().map_or("captured_after_decision", |_| record::IN_ANOTHER_CURRENCY);
+                        let refund_id = record::new_refund(&mut tx, row, amount, reason, now).await?;
                         record::replace_failed(&mut tx, row.id, refund_id).await?;
                         transition::supersede(&mut tx, row).await?;
                         flow = Flow::On;

@@ -95,6 +95,17 @@ pub struct NewIntent<'a> {
     pub payment_method: &'a str,
 }
 
+/// What is to go back.
+#[derive(Debug, Clone, Copy)]
+pub struct Back<'a> {
+    pub installation: Uuid,
+    pub attempt_id: Uuid,
+    pub refund_id: Uuid,
+    pub pi_id: &'a str,
+    /// Its currency and minor units. None: all that is left, in whatever currency it was taken.
+    pub amount: Option<(&'a str, i64)>,
+}
+
 impl Call {
     /// Creates an intent that is not confirmed: no money moves. `n` counts keys whose stored answer was useless.
     pub fn create(new: NewIntent<'_>, n: i32) -> Result<Self, MoneyError> {
@@ -148,26 +159,24 @@ impl Call {
         Self::write(Op::Cancel, path, numbered(attempt_id, "cancel", n), Vec::new())
     }
 
-    /// Gives back `amount_minor` of what was captured. The refund's id is in its key and its metadata; `n` counts
-    /// keys that a failure is stored under.
-    pub fn refund(
-        installation: Uuid,
-        attempt_id: Uuid,
-        refund_id: Uuid,
-        pi_id: &str,
-        currency: &str,
-        amount_minor: i64,
-        n: i32,
-    ) -> Result<Self, MoneyError> {
-        let amount = money::to_provider(currency, amount_minor)?.to_string();
-        let body = form(&[
-            ("payment_intent", pi_id),
-            ("amount", &amount),
-            ("metadata[refund]", &refund_id.to_string()),
-            ("metadata[attempt]", &attempt_id.to_string()),
-            ("metadata[installation]", &installation.to_string()),
+    /// Gives back of what was captured. The refund's id is in its key and its metadata; `n` counts keys that a failure
+    /// is stored under.
+    pub fn refund(back: Back<'_>, n: i32) -> Result<Self, MoneyError> {
+        let Back { installation, attempt_id, refund_id, pi_id, amount } = back;
+        let amount = match amount {
+            Some((currency, minor)) => Some(money::to_provider(currency, minor)?.to_string()),
+            None => None,
+        };
+        let (refund, attempt, house) = (refund_id.to_string(), attempt_id.to_string(), installation.to_string());
+        let mut pairs = vec![("payment_intent", pi_id)];
+        pairs.extend(amount.as_deref().map(|amount| ("amount", amount)));
+        pairs.extend([
+            ("metadata[refund]", refund.as_str()),
+            ("metadata[attempt]", &attempt),
+            ("metadata[installation]", &house),
         ]);
-        Ok(Self::write(Op::Refund, "/v1/refunds".into(), numbered(attempt_id, &format!("refund:{refund_id}"), n), body))
+        let key = numbered(attempt_id, &format!("refund:{refund_id}"), n);
+        Ok(Self::write(Op::Refund, "/v1/refunds".into(), key, form(&pairs)))
     }
 
     pub fn get(pi_id: &str) -> Self {

@@ -24,7 +24,7 @@ use reqwest::{
 };
 use serde_json::Value;
 
-pub use call::{Book, CARD_PRESENT, Call, NewIntent, Op};
+pub use call::{Back, Book, CARD_PRESENT, Call, NewIntent, Op};
 pub use figures::Figures;
 pub use wire::{BalanceTransaction, Card, IntentStatus, Page, PaymentIntent, Reader, Refund, RefundStatus, Refusal};
 

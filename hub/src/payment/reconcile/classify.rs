@@ -54,15 +54,41 @@ const TYPES: &[&str] = &[
 ];
 
 pub async fn classify(db: &mut PgConnection, scope: Scope) -> anyhow::Result<Vec<Found>> {
-    let mut found = captured(db, scope).await?;
-    found.extend(not_captured(db, scope).await?);
-    found.extend(not_moved(db, scope).await?);
-    found.extend(captured_twice(db, scope).await?);
-    found.extend(orphans(db, scope).await?);
-    found.extend(refunds_outside(db, scope).await?);
-    found.extend(refunds_of_ours(db, scope).await?);
-    found.extend(transactions(db, scope).await?);
-    Ok(found)
+    let mut all = captured(db, scope).await?;
+    all.extend(not_captured(db, scope).await?);
+    all.extend(not_moved(db, scope).await?);
+    all.extend(captured_twice(db, scope).await?);
+    all.extend(orphans(db, scope).await?);
+    all.extend(refunds_outside(db, scope).await?);
+    all.extend(refunds_of_ours(db, scope).await?);
+    all.extend(transactions(db, scope).await?);
+    Ok(all)
+}
+
+/// A difference, as a question answers it.
+struct Row {
+    subject: String,
+    order_id: Option<Uuid>,
+    attempt_id: Option<Uuid>,
+    pi_id: Option<String>,
+    amount: Option<i64>,
+    currency: Option<String>,
+    detail: String,
+}
+
+fn found(class: Class, rows: Vec<Row>) -> Vec<Found> {
+    rows.into_iter()
+        .map(|Row { subject, order_id, attempt_id, pi_id, amount, currency, detail }| Found {
+            class,
+            subject,
+            order_id,
+            attempt_id,
+            pi_id,
+            amount,
+            currency,
+            detail,
+        })
+        .collect()
 }
 
 /// M1 and M3: what the provider has captured, against the attempt and the order that it is for.
@@ -131,8 +157,11 @@ async fn captured(db: &mut PgConnection, scope: Scope) -> anyhow::Result<Vec<Fou
 
 /// M2: sold for some time, and the money is not here; or we believe that it is, and the provider does not.
 async fn not_captured(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Vec<Found>> {
-    let rows = sqlx::query!(
-        r#"select a.id, a.order_id, a.pi_id, a.state, p.status as "status?", p.amount as "amount?", p.currency as "currency?"
+    let rows = sqlx::query_as!(
+        Row,
+        r#"select 'attempt:' || a.id as "subject!", a.order_id as "order_id?", a.id as "attempt_id?", a.pi_id,
+                  p.amount as "amount?", p.currency as "currency?",
+                  format('sold; the attempt is %s, the provider says %s', a.state, coalesce(p.status, 'nothing')) as "detail!"
            from attempt a join "order" o on o.id = a.order_id left join provider_intent p on p.pi_id = a.pi_id
            where o.state = 'confirmed' and o.confirmed_at < $1 and a.installation = installation_id()
              and (a.state in ('capture_pending', 'capture_unknown')
@@ -142,31 +171,17 @@ async fn not_captured(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Vec<F
     )
     .fetch_all(db)
     .await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| Found {
-            class: Class::M2,
-            subject: format!("attempt:{}", row.id),
-            order_id: Some(row.order_id),
-            attempt_id: Some(row.id),
-            pi_id: row.pi_id,
-            amount: row.amount,
-            currency: row.currency,
-            detail: format!(
-                "sold; the attempt is {}, the provider says {}",
-                row.state,
-                row.status.as_deref().unwrap_or("nothing")
-            ),
-        })
-        .collect())
+    Ok(found(Class::M2, rows))
 }
 
 /// M4: one order, and two payments that were kept. Each beyond the one that paid is a finding of its own: that a
 /// person has seen to one says nothing of the next.
 async fn captured_twice(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Vec<Found>> {
-    let rows = sqlx::query!(
-        r#"select order_id as "order_id!", pi_id as "pi_id!", currency as "currency!", net as "net!", payments as "payments!",
-                  attempt_id as "attempt_id?"
+    let rows = sqlx::query_as!(
+        Row,
+        r#"select 'intent:' || pi_id as "subject!", order_id as "order_id?", attempt_id as "attempt_id?", pi_id as "pi_id?",
+                  net as "amount?", currency as "currency?",
+                  format('one of %s payments that were kept for one order', payments) as "detail!"
            from (select pi_id, order_id, currency, net, attempt_id, count(*) over (partition by order_id) as payments,
                         row_number() over (partition by order_id order by paid desc, created_at, pi_id) as place
                  from (select p.pi_id, p.currency, p.created_at, a.id as attempt_id, coalesce(a.order_id, p.order_id) as order_id,
@@ -182,25 +197,16 @@ async fn captured_twice(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Vec
     )
     .fetch_all(db)
     .await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| Found {
-            class: Class::M4,
-            subject: format!("intent:{}", row.pi_id),
-            order_id: Some(row.order_id),
-            attempt_id: row.attempt_id,
-            pi_id: Some(row.pi_id),
-            amount: Some(row.net),
-            currency: Some(row.currency),
-            detail: format!("one of {} payments that were kept for one order", row.payments),
-        })
-        .collect())
+    Ok(found(Class::M4, rows))
 }
 
 /// M5: money is reserved, and nobody waits for it.
 async fn orphans(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Vec<Found>> {
-    let rows = sqlx::query!(
-        r#"select p.pi_id, p.amount, p.currency, a.id as "attempt_id?", a.order_id as "order_id?", a.state as "state?"
+    let rows = sqlx::query_as!(
+        Row,
+        r#"select 'intent:' || p.pi_id as "subject!", a.order_id as "order_id?", a.id as "attempt_id?", p.pi_id as "pi_id?",
+                  p.amount as "amount?", p.currency as "currency?",
+                  format('reserved; the attempt is %s', coalesce(a.state, 'not known')) as "detail!"
            from provider_intent p left join attempt a on a.pi_id = p.pi_id
            where p.status = 'requires_capture' and p.created_at between $1 and $2
              and intent_is_ours(p.pi_id, p.installation, $3)
@@ -211,25 +217,15 @@ async fn orphans(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Vec<Found>
     )
     .fetch_all(db)
     .await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| Found {
-            class: Class::M5,
-            subject: format!("intent:{}", row.pi_id),
-            order_id: row.order_id,
-            attempt_id: row.attempt_id,
-            pi_id: Some(row.pi_id),
-            amount: Some(row.amount),
-            currency: Some(row.currency),
-            detail: format!("reserved; the attempt is {}", row.state.as_deref().unwrap_or("not known")),
-        })
-        .collect())
+    Ok(found(Class::M5, rows))
 }
 
 /// M6, their side: refunds of our payments that we did not write down.
 async fn refunds_outside(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Vec<Found>> {
-    let rows = sqlx::query!(
-        r#"select p.re_id, p.pi_id, p.amount, p.currency, a.id, a.order_id
+    let rows = sqlx::query_as!(
+        Row,
+        r#"select 'refund:' || p.re_id as "subject!", a.order_id as "order_id?", a.id as "attempt_id?", p.pi_id as "pi_id?",
+                  p.amount as "amount?", p.currency as "currency?", 'given back outside of us' as "detail!"
            from provider_refund p join attempt a on a.pi_id = p.pi_id
            where p.created_at >= $1 and p.status not in ('failed', 'canceled') and a.installation = installation_id()
              and not exists (select from refund r where r.provider_id = p.re_id or r.id = p.refund_id)"#,
@@ -237,24 +233,12 @@ async fn refunds_outside(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Ve
     )
     .fetch_all(db)
     .await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| Found {
-            class: Class::M6,
-            subject: format!("refund:{}", row.re_id),
-            order_id: Some(row.order_id),
-            attempt_id: Some(row.id),
-            pi_id: row.pi_id,
-            amount: Some(row.amount),
-            currency: Some(row.currency),
-            detail: "given back outside of us".to_owned(),
-        })
-        .collect())
+    Ok(found(Class::M6, rows))
 }
 
 /// M6, our side: refunds that we believe in and the provider does not, or not so.
 async fn refunds_of_ours(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Vec<Found>> {
-    struct Row {
+    struct Refund {
         id: Uuid,
         state: String,
         amount_minor: i64,
@@ -264,11 +248,12 @@ async fn refunds_of_ours(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Ve
         ours: String,
         status: Option<String>,
         amount: Option<i64>,
+        currency: Option<String>,
     }
     let rows = sqlx::query_as!(
-        Row,
+        Refund,
         r#"select r.id, r.state, r.amount_minor, a.id as attempt_id, a.order_id, a.pi_id, a.currency as ours,
-                  p.status as "status?", p.amount as "amount?"
+                  p.status as "status?", p.amount as "amount?", p.currency as "currency?"
            from refund r join attempt a on a.id = r.attempt_id
            left join provider_refund p on p.re_id = r.provider_id or p.refund_id = r.id
            where r.created_at >= $1 and r.created_at < $2 and r.state <> 'pending' and r.kind = 'card'
@@ -278,7 +263,7 @@ async fn refunds_of_ours(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Ve
     )
     .fetch_all(db)
     .await?;
-    let differs = |row: &Row| -> Option<String> {
+    let differs = |row: &Refund| -> Option<String> {
         let there = row.status.as_deref().filter(|s| !matches!(*s, "failed" | "canceled"));
         match (row.state.as_str(), there) {
             ("failed", None) => None,
@@ -287,6 +272,8 @@ async fn refunds_of_ours(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Ve
                 let status = row.status.as_deref().unwrap_or("not there");
                 Some(format!("we have it as {state}, the provider as {status}"))
             }
+            // Of a payment in another currency: that is M3's, and all of it went back.
+            _ if row.currency.as_ref().is_some_and(|theirs| !theirs.eq_ignore_ascii_case(&row.ours)) => None,
             _ if row.amount != money::to_provider(&row.ours, row.amount_minor).ok() => {
                 Some("the amounts differ".to_owned())
             }
@@ -313,8 +300,11 @@ async fn refunds_of_ours(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Ve
 /// M2 from the side of what moved: sold and captured, and the list of transactions, which has been read since
 /// before the sale, does not have the money.
 async fn not_moved(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Vec<Found>> {
-    let rows = sqlx::query!(
-        r#"select a.id, a.order_id, p.pi_id, p.amount_received, p.currency, p.charge_id as "charge_id!"
+    let rows = sqlx::query_as!(
+        Row,
+        r#"select 'charge:' || p.charge_id as "subject!", a.order_id as "order_id?", a.id as "attempt_id?", p.pi_id as "pi_id?",
+                  p.amount_received as "amount?", p.currency as "currency?",
+                  'sold and captured, and no transaction has its money' as "detail!"
            from attempt a join "order" o on o.id = a.order_id join provider_intent p on p.pi_id = a.pi_id
            where o.state = 'confirmed' and o.confirmed_at >= $1 and o.confirmed_at < $2
              and a.state = 'captured' and p.status = 'succeeded' and p.charge_id is not null
@@ -324,19 +314,7 @@ async fn not_moved(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Vec<Foun
     )
     .fetch_all(db)
     .await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| Found {
-            class: Class::M2,
-            subject: format!("charge:{}", row.charge_id),
-            order_id: Some(row.order_id),
-            attempt_id: Some(row.id),
-            pi_id: Some(row.pi_id),
-            amount: Some(row.amount_received),
-            currency: Some(row.currency),
-            detail: "sold and captured, and no transaction has its money".to_owned(),
-        })
-        .collect())
+    Ok(found(Class::M2, rows))
 }
 
 /// M7: what we have no name for. M1, M3 and M6 once more, from the side of what moved: the money of a charge or of a

@@ -15,10 +15,16 @@ use crate::{
     payment::machine::{self, RefundState, Said, Strays},
 };
 
+/// Why a refund gives back what was taken as a whole: it was not taken in our currency, so that no amount of ours says
+/// how much. Our books have it as what was asked for.
+pub const IN_ANOTHER_CURRENCY: &str = "captured_in_another_currency";
+
 #[derive(Debug, Clone)]
 pub struct RefundRow {
     pub id: Uuid,
     pub amount_minor: i64,
+    /// All that was taken goes back, whatever its currency.
+    pub whole: bool,
     pub provider_id: Option<String>,
     /// The provider has it: it is only asked about.
     pub asked_for: bool,
@@ -30,10 +36,11 @@ pub struct RefundRow {
 pub async fn to_see_to(pool: &PgPool, attempt_id: Uuid) -> sqlx::Result<Option<RefundRow>> {
     sqlx::query_as!(
         RefundRow,
-        r#"select id, amount_minor, provider_id, state <> 'pending' as "asked_for!", look_at from refund
-           where attempt_id = $1 and (state in ('pending', 'accepted') or look_at is not null)
+        r#"select id, amount_minor, reason = $2 as "whole!", provider_id, state <> 'pending' as "asked_for!", look_at
+           from refund where attempt_id = $1 and (state in ('pending', 'accepted') or look_at is not null)
            order by state <> 'pending', look_at nulls last, asked_at nulls first, created_at limit 1"#,
-        attempt_id
+        attempt_id,
+        IN_ANOTHER_CURRENCY
     )
     .fetch_optional(pool)
     .await

@@ -196,6 +196,11 @@ fn confirm_at(world: &mut World, at: usize, params: &Params, effect: &Effect, pu
         }
         Some(Outcome::WrongAmount { delta }) => world.authorise(at, amount + delta, AUTHORISATION_MS, &how),
         Some(Outcome::AuthExpires { ms }) => world.authorise(at, amount, ms, &how),
+        Some(Outcome::TakenIn { ref currency }) => {
+            world.intents[at].currency.clone_from(currency);
+            world.authorise(at, amount, AUTHORISATION_MS, &how);
+            world.capture(at, amount, &how);
+        }
         _ => world.authorise(at, amount, AUTHORISATION_MS, &how),
     }
     Reply::ok(world.intents[at].render())
@@ -244,6 +249,10 @@ pub fn capture(world: &mut World, id: &str, params: &Params, effect: &Effect) ->
             "message": "The authorisation has expired.", "payment_intent": world.intents[at].render()});
         return Reply { status: 400, body: json!({"error": error}), began: true };
     }
+    if let Some(Outcome::TakenIn { currency }) = &effect.outcome {
+        world.intents[at].currency.clone_from(currency);
+    }
+    let intent = &world.intents[at];
     let amount = match params.integer("amount_to_capture") {
         Ok(None) => intent.amount_capturable,
         Ok(Some(amount)) if (1..=intent.amount_capturable).contains(&amount) => amount,
@@ -262,7 +271,11 @@ pub fn capture(world: &mut World, id: &str, params: &Params, effect: &Effect) ->
 pub fn cancel(world: &mut World, id: &str, effect: &Effect) -> Reply {
     let Some(at) = world.intent(id) else { return Reply::missing("payment_intent", id) };
     let how = effect.how();
-    if effect.outcome == Some(Outcome::CapturedMeanwhile) && world.intents[at].status == "requires_capture" {
+    if let Some(Outcome::TakenIn { currency }) = &effect.outcome {
+        world.intents[at].currency.clone_from(currency);
+    }
+    let taken = matches!(effect.outcome, Some(Outcome::CapturedMeanwhile | Outcome::TakenIn { .. }));
+    if taken && world.intents[at].status == "requires_capture" {
         let amount = world.intents[at].amount_capturable;
         world.capture(at, amount, &how);
     }

@@ -9,7 +9,7 @@ use super::*;
 use crate::{
     config::Config,
     payment::{
-        provider::{Answer, Call, Client, IntentStatus, NewIntent, Outcome, PaymentIntent, Refund, RefundStatus},
+        provider::{Answer, Back, Call, Client, IntentStatus, NewIntent, Outcome, PaymentIntent, Refund, RefundStatus},
         signature,
     },
 };
@@ -134,13 +134,19 @@ async fn authorise_then_capture_then_refund() {
     let intent: PaymentIntent = done(&scene.client.send(&Call::capture(scene.attempt_id, &intent.id, 0)).await);
     assert_eq!((&intent.status, intent.amount_received), (&IntentStatus::Succeeded, 12_500));
 
-    let refund_id = Uuid::from_u128(3);
-    let call = Call::refund(HOUSE, scene.attempt_id, refund_id, &intent.id, "JPY", 12_500, 0).unwrap();
+    let back = |refund_id| Back {
+        installation: HOUSE,
+        attempt_id: scene.attempt_id,
+        refund_id,
+        pi_id: &intent.id,
+        amount: Some(("JPY", 12_500)),
+    };
+    let call = Call::refund(back(Uuid::from_u128(3)), 0).unwrap();
     let refund: Refund = done(&scene.client.send(&call).await);
     assert_eq!((&refund.status, refund.amount), (&RefundStatus::Succeeded, 12_500));
     let again = scene.client.send(&call).await;
     assert!(again.replayed);
-    let more = Call::refund(HOUSE, scene.attempt_id, Uuid::from_u128(4), &intent.id, "JPY", 1, 0).unwrap();
+    let more = Call::refund(Back { amount: Some(("JPY", 1)), ..back(Uuid::from_u128(4)) }, 0).unwrap();
     assert!(
         matches!(scene.client.send(&more).await.outcome, Outcome::Rejected(r) if r.code == "charge_already_refunded")
     );

@@ -261,6 +261,10 @@ pub enum Outcome {
     CancelFails,
     /// Captured by the time that the cancellation arrives.
     CapturedMeanwhile,
+    /// Taken, and in another currency than was asked for: of a confirmation, a capture or a cancellation.
+    TakenIn {
+        currency: String,
+    },
     RefundPending {
         ms: i64,
     },
