@@ -6,7 +6,6 @@ use fullhouse_tests::{
     binary, eventually,
     provider::{CARD, key, order, until},
     scene::Scene,
-    till::Till,
 };
 use serde_json::{Value, json};
 
@@ -15,9 +14,8 @@ async fn books_that_agree_are_read_twice_and_change_nothing() {
     let scene = Scene::of_books(|_| {}).await;
     let fan = scene.fan().await;
     let paid = scene.bought(&fan, &[1, 2]).await;
-    let till = Till::enrol(&scene.database, &scene.hub.url(), "Window 1").await;
     let part = json!({ "what": { "kind": "seats", "seats": [1] }, "seats_become": "on_sale", "reason": "ill" });
-    till.refund(&paid, &key(), part).await.ok();
+    scene.till.refund(&paid, &key(), part).await.ok();
     eventually("the refund has arrived", || async {
         (scene.provider.ledger().await.refunded() == 4_500).then_some(())
     })
@@ -83,8 +81,7 @@ async fn m2_sold_and_not_captured_is_captured_again_and_closes_the_gate_if_that_
     scene.clock.advance(TimeDelta::minutes(11)).await;
     assert_eq!(scene.found().await, [(Class::M2, Outcome::RepairFailed)]);
     assert_eq!(scene.closed_for().await, ["sold_not_captured"]);
-    let till = Till::enrol(&scene.database, &scene.hub.url(), "Window 1").await;
-    let list = till.get("/api/staff/money").await.ok();
+    let list = scene.till.get("/api/staff/money").await.ok();
     assert_eq!(list["orders_without_money"][0]["why"], "capture_under_way");
     let doubt = list["doubts"][0]["state"].as_str().unwrap_or_default();
     assert!(matches!(doubt, "capture_unknown" | "capture_pending"), "{list}");

@@ -6,7 +6,6 @@ use fullhouse_tests::{
     eventually,
     provider::{CARD, key, order, until},
     scene::Scene,
-    till::Till,
 };
 use serde_json::{Value, json};
 
@@ -25,9 +24,8 @@ async fn told_with(capture: Value, refund: Value, account_shared: bool) -> Scene
         ]))
         .await;
     let paid = scene.bought(&scene.fan().await, &[1]).await;
-    let till = Till::enrol(&scene.database, &scene.hub.url(), "Window 1").await;
     let half = json!({ "what": { "kind": "amount", "amount_minor": 2_000 }, "reason": "a cold hall" });
-    till.refund(&paid, &key(), half).await.ok();
+    scene.till.refund(&paid, &key(), half).await.ok();
     eventually("the refund has arrived", || async {
         let states: Vec<String> = sqlx::query_scalar("select state from refund")
             .fetch_all(scene.database.pool())
