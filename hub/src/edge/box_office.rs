@@ -17,6 +17,7 @@ use uuid::Uuid;
 use super::{
     extract::{Body, Counter, IdempotencyKey, PathEvent, PathId, Till},
     holds, orders,
+    payments::needs_provider,
     problem::{Code, Problem},
 };
 use crate::{
@@ -30,7 +31,7 @@ use crate::{
 };
 
 /// Nobody hands over more than ten times the largest order.
-pub(super) const CASH_MINOR_MAX: i64 = 999_999_999;
+const CASH_MINOR_MAX: i64 = 999_999_999;
 /// Seats that one call may block or unblock.
 const BLOCK_SEATS_MAX: usize = 10_000;
 
@@ -98,6 +99,14 @@ pub async fn quote(
     orders::answer(&pool, &config, Whose::One(order_id)).await.map(Json)
 }
 
+/// Cash that may have been handed over.
+pub(super) fn cash(received_minor: i64) -> Result<i64, Problem> {
+    if (0..=CASH_MINOR_MAX).contains(&received_minor) {
+        return Ok(received_minor);
+    }
+    Err(Problem::new(Code::TenderInvalid).detail("So much cash was not handed over."))
+}
+
 /// Sells a hold for cash or as a comp. Asked again with the same tender, it answers with the same order. A sale by a
 /// card that could not be charged (`payment_due`) is paid with the cash.
 #[utoipa::path(post, path = "/api/box-office/sales", tag = "box office", request_body = TillSaleRequest,
@@ -112,10 +121,7 @@ pub async fn sell(
         return Err(Code::HoldUnknown.into());
     }
     let tendered = match body.tender {
-        TillTender::Cash { received_minor } if received_minor > CASH_MINOR_MAX => {
-            return Err(Problem::new(Code::TenderInvalid).detail("So much cash was not handed over."));
-        }
-        TillTender::Cash { received_minor } => Tendered::Cash { received_minor },
+        TillTender::Cash { received_minor } => Tendered::Cash { received_minor: cash(received_minor)? },
         TillTender::Comp { reason } => Tendered::Comp { reason: checked_reason(&reason)? },
     };
     let basket = basket(&till, body.hold_id, body.buyer_id, body.tickets)?;
@@ -143,9 +149,7 @@ pub async fn sell_by_card(
     if !box_office::is_its_walk_in(&pool, body.buyer_id, till.terminal_id).await? {
         return Err(Code::HoldUnknown.into());
     }
-    if !payments.takes_cards() {
-        return Err(Problem::new(Code::PaymentGateClosed).detail("No payment provider is set up here."));
-    }
+    needs_provider(&payments)?;
     let of_ids = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if !(1..=READER_MAX).contains(&body.reader.len()) || !body.reader.chars().all(of_ids) {
         return Err(Problem::new(Code::BadRequest).detail("reader is the provider's id of a card reader."));

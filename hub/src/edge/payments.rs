@@ -31,6 +31,14 @@ use crate::{
 /// The provider's tokens are short.
 const PAYMENT_METHOD_MAX: usize = 255;
 
+/// Without a payment provider no card pays.
+pub(super) fn needs_provider(payments: &Payments) -> Result<(), Problem> {
+    if payments.takes_cards() {
+        return Ok(());
+    }
+    Err(Problem::new(Code::PaymentGateClosed).detail("No payment provider is set up here."))
+}
+
 /// Begins to pay an order, or finds what the same key began. Follow it at `/api/orders/{id}`.
 #[utoipa::path(post, path = "/api/orders/{id}/pay", tag = "orders", request_body = Pay,
     params(("id" = Uuid, Path), ("Idempotency-Key" = String, Header)),
@@ -43,9 +51,7 @@ pub async fn pay(
     IdempotencyKey(key): IdempotencyKey,
     Body(body): Body<Pay>,
 ) -> Result<(StatusCode, Json<AttemptAnswer>), Problem> {
-    if !payments.takes_cards() {
-        return Err(Problem::new(Code::PaymentGateClosed).detail("No payment provider is set up here."));
-    }
+    needs_provider(&payments)?;
     if body.payment_method.is_empty() || body.payment_method.len() > PAYMENT_METHOD_MAX {
         return Err(Problem::new(Code::BadRequest).detail("payment_method is the provider's token for a card."));
     }

@@ -10,7 +10,7 @@ use axum::{
 };
 use chrono::TimeDelta;
 use fullhouse_protocol::{
-    orders::OrderAnswer,
+    orders::{Order, OrderAnswer},
     staff::{
         DuePaymentAnswer, DuePaymentRequest, ExchangeAnswer, ExchangeRequest, GiveUpRequest, NoteRequest, OrdersFound,
         StaffOrder,
@@ -21,9 +21,10 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::{
-    box_office::CASH_MINOR_MAX,
+    box_office::cash,
     extract::{Body, IdempotencyKey, PathId},
     orders,
+    payments::needs_provider,
     problem::{Code, Problem},
     staff::{Staff, become_of, said},
 };
@@ -71,6 +72,11 @@ pub async fn search(
     Ok(Json(OrdersFound { orders: find::orders(&pool, &search.q, search.event_id).await? }))
 }
 
+/// An order as it is now, whoever's.
+async fn shown(pool: &PgPool, config: &Config, order_id: Uuid) -> Result<Order, Problem> {
+    Ok(orders::answer(pool, config, Whose::One(order_id)).await?.order)
+}
+
 /// An order, whoever's, with its log and what was given back of it.
 #[utoipa::path(get, path = "/api/staff/orders/{id}", tag = "staff", params(("id" = Uuid, Path)),
     responses((status = 200, body = StaffOrder), (status = "4XX", description = "`forbidden`")))]
@@ -80,7 +86,7 @@ pub async fn one(
     _: Staff,
     PathId(order_id): PathId<Uuid>,
 ) -> Result<Json<StaffOrder>, Problem> {
-    let order = orders::answer(&pool, &config, Whose::One(order_id)).await?.order;
+    let order = shown(&pool, &config, order_id).await?;
     Ok(Json(StaffOrder {
         order,
         log: log::read(&pool, order_id).await?,
@@ -120,9 +126,7 @@ pub async fn exchange(
 ) -> Result<Json<ExchangeAnswer>, Problem> {
     SeatSet::new(body.seats.iter().map(|p| p.from).collect(), SEATS_MAX)?;
     SeatSet::new(body.seats.iter().map(|p| p.to).collect(), SEATS_MAX)?;
-    if body.received_minor.is_some_and(|received| !(0..=CASH_MINOR_MAX).contains(&received)) {
-        return Err(Problem::new(Code::TenderInvalid).detail("So much cash was not handed over."));
-    }
+    body.received_minor.map(cash).transpose()?;
     let pairs = body.seats.iter().map(|p| (p.from, p.to)).collect();
     let (reason, actor) = (said(&body.reason)?, staff.actor.clone());
     if body.event_id.is_none() && !body.by_card && body.reader.is_none() {
@@ -133,8 +137,7 @@ pub async fn exchange(
     }
     let pays = pays(&payments, &body)?;
     if let Some(reader) = &body.reader {
-        let terminal_id = staff.terminal_id.ok_or(Code::ReaderNotYours)?;
-        box_office::own_reader(&pool, terminal_id, reader).await?;
+        staff.own_reader(&pool, reader).await?;
     }
     let reader_key = key.clone();
     let ask = swap::Ask { order_id, key, event_id: body.event_id, pairs, pays, reason, actor };
@@ -160,9 +163,7 @@ fn pays(payments: &Payments, body: &ExchangeRequest) -> Result<swap::Pays, Probl
     if !by_card {
         return Ok(swap::Pays::Cash { received_minor: body.received_minor.unwrap_or(0) });
     }
-    if !payments.takes_cards() {
-        return Err(Problem::new(Code::PaymentGateClosed).detail("No payment provider is set up here."));
-    }
+    needs_provider(payments)?;
     Ok(swap::Pays::Card { within: body.pay_within_s.map(|s| TimeDelta::seconds(i64::from(s))) })
 }
 
@@ -173,7 +174,7 @@ async fn exchanged(
     difference_minor: i64,
     received_minor: Option<i64>,
 ) -> Result<Json<ExchangeAnswer>, Problem> {
-    let order = orders::answer(pool, config, Whose::One(order_id)).await?.order;
+    let order = shown(pool, config, order_id).await?;
     let change_minor = received_minor.unwrap_or(0) - difference_minor.max(0);
     Ok(Json(ExchangeAnswer { order, difference_minor, change_minor: change_minor.max(0) }))
 }
@@ -237,21 +238,16 @@ pub async fn pay_due(
     Body(body): Body<DuePaymentRequest>,
 ) -> Result<Json<DuePaymentAnswer>, Problem> {
     let change_minor = match (body.received_minor, body.reader) {
-        (Some(received), None) if (0..=CASH_MINOR_MAX).contains(&received) => {
-            due::pay_in_cash(&pool, order_id, received, &staff.actor).await?
-        }
-        (Some(_), None) => return Err(Problem::new(Code::TenderInvalid).detail("So much cash was not handed over.")),
+        (Some(received), None) => due::pay_in_cash(&pool, order_id, cash(received)?, &staff.actor).await?,
         (None, Some(reader)) => {
-            if !payments.takes_cards() {
-                return Err(Problem::new(Code::PaymentGateClosed).detail("No payment provider is set up here."));
-            }
-            box_office::own_reader(&pool, staff.terminal_id.ok_or(Code::ReaderNotYours)?, &reader).await?;
+            needs_provider(&payments)?;
+            staff.own_reader(&pool, &reader).await?;
             box_office::collect_due(&pool, &payments, order_id, reader, key).await?;
             0
         }
         _ => return Err(Problem::new(Code::BadRequest).detail("It is paid in cash or at a reader: one of them.")),
     };
-    let order = orders::answer(&pool, &config, Whose::One(order_id)).await?.order;
+    let order = shown(&pool, &config, order_id).await?;
     Ok(Json(DuePaymentAnswer { order, change_minor }))
 }
 
