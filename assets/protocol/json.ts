@@ -80,6 +80,8 @@ export interface SeatInfo {
 export interface EventPage {
   event: EventSummary & {
     description: string;
+    /** Why it does not take place, if somebody has said so for everybody. */
+    called_off_reason: string | null;
     doors_at: string | null;
     seat_limit: number;
     hold_ttl_s: number;
@@ -182,7 +184,8 @@ export interface Ticket {
   section: string;
   row: string;
   number: string;
-  code: string;
+  /** Of a valid ticket only. */
+  code: string | null;
   state: 'pending' | 'valid' | 'void';
 }
 

@@ -111,6 +111,9 @@ pub struct EventDetail {
     #[serde(flatten)]
     pub summary: EventSummary,
     pub description: String,
+    /// Why it does not take place, if it was called off and somebody has said so for everybody.
+    #[serde(default)]
+    pub called_off_reason: Option<String>,
     pub doors_at: Option<DateTime<Utc>>,
     /// None: the event says nothing of tax.
     #[serde(default)]

@@ -198,8 +198,11 @@ pub struct MoneyList {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CallOffRequest {
-    /// 1 to 500 characters.
+    /// For staff: 1 to 500 characters.
     pub reason: String,
+    /// For everybody, beside the event: 1 to 500 characters. Said later, it takes the place of what was said before.
+    #[serde(default)]
+    pub public_reason: Option<String>,
 }
 
 /// An event that is called off, and a result an order.

@@ -56,6 +56,7 @@ struct EventRow {
     currency: String,
     seat_limit: i32,
     hold_ttl_s: i32,
+    called_off_reason: Option<String>,
     tax_name: Option<String>,
     tax_milli_percent: Option<i32>,
     refund_policy: Option<serde_json::Value>,
@@ -82,6 +83,7 @@ async fn rows(db: &mut PgConnection, only: Option<i64>) -> sqlx::Result<Vec<Even
         r#"select e.id, e.slug, e.name, e.description, e.tags, e.time_zone, e.doors_local, e.doors_at, e.starts_local,
                   e.starts_at, e.on_sale_local, e.on_sale_at, e.off_sale_at, e.currency, e.seat_limit, e.hold_ttl_s,
                   e.tax_name, e.tax_milli_percent, e.refund_policy, e.sale_state,
+                  (select c.public_reason from event_cancellation c where c.event_id = e.id) as called_off_reason,
                   exists (select from line l where l.event_id = e.id) as "has_line!",
                   (select min(p.amount_minor) from price p where p.event_id = e.id and p.position = 0) as from_minor,
                   (select coalesce(sum(f.amount_minor), 0)::bigint from fee f where f.event_id = e.id) as "from_fees_minor!",
@@ -276,6 +278,7 @@ pub async fn state(db: &mut PgConnection, event_id: i64, with_seats: bool) -> sq
         event: EventDetail {
             summary,
             description: row.description,
+            called_off_reason: row.called_off_reason,
             doors_at: row.doors_at,
             tax: tax::shown(row.tax_name, row.tax_milli_percent),
             refund_terms: RefundPolicy::read(row.refund_policy).map(|policy| policy.terms(row.starts_at)),

@@ -5,6 +5,9 @@
 
 use fullhouse_protocol::staff::OrderFound;
 use sqlx::PgPool;
+use uuid::Uuid;
+
+use crate::words::Language;
 
 /// As many as a person reads; the latest come first.
 const FOUND_MAX: i64 = 50;
@@ -19,7 +22,7 @@ pub async fn orders(pool: &PgPool, text: &str, event_id: Option<i64>) -> sqlx::R
         return Ok(Vec::new());
     }
     // A seat by its whole name: "Stalls 3 1" is neither row 31 nor place 11.
-    let seat = text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+    let seat = plain(text);
     sqlx::query_as!(
         OrderFound,
         r#"select o.id as order_id, o.code, o.event_id, e.name as event_name, o.state, o.total_minor, o.currency, o.channel,
@@ -50,7 +53,79 @@ pub async fn orders(pool: &PgPool, text: &str, event_id: Option<i64>) -> sqlx::R
     .await
 }
 
+/// Seats of an order, each said by its number in the plan or as its ticket says it ("Block A 3 12", "Block A Row 3 Seat
+/// 12", in any of our languages); several with commas between. The error is what could not be understood.
+pub async fn seats(pool: &PgPool, order_id: Uuid, said: &[String]) -> sqlx::Result<Result<Vec<i32>, String>> {
+    let known = sqlx::query!(
+        r#"select p.seat_no, p.section, p.row_label, p.seat_label
+           from order_line l join event e on e.id = l.event_id
+           join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = l.seat_no
+           where l.order_id = $1 and l.state <> 'exchanged'"#,
+        order_id
+    )
+    .fetch_all(pool)
+    .await?;
+    let names: Vec<(i32, Vec<String>)> =
+        known.into_iter().map(|k| (k.seat_no, names_of(&k.section, &k.row_label, &k.seat_label))).collect();
+    let find = |text: &str| -> Option<i32> {
+        let text = plain(text);
+        let named = names.iter().find(|(_, names)| names.contains(&text)).map(|(seat_no, _)| *seat_no);
+        named.or_else(|| text.parse().ok())
+    };
+    let mut found = Vec::new();
+    for text in said {
+        match find(text) {
+            Some(seat_no) => found.push(seat_no),
+            None => {
+                for part in text.split(',') {
+                    let Some(seat_no) = find(part) else { return Ok(Err(part.trim().to_owned())) };
+                    found.push(seat_no);
+                }
+            }
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    Ok(Ok(found))
+}
+
+/// However a seat may be said.
+fn names_of(section: &str, row: &str, number: &str) -> Vec<String> {
+    let mut names = vec![plain(&format!("{section} {row} {number}"))];
+    for language in Language::ALL {
+        let [section_word, row_word, seat_word] =
+            ["ticket.section", "ticket.row", "ticket.seat"].map(|w| language.say(w));
+        let row = if row.trim().is_empty() { String::new() } else { format!("{row_word} {row}") };
+        names.push(plain(&format!("{section} {row} {seat_word} {number}")));
+        names.push(plain(&format!("{section_word} {section} {row} {seat_word} {number}")));
+    }
+    names
+}
+
+fn plain(text: &str) -> String {
+    text.split(|c: char| c.is_whitespace() || c == '·')
+        .filter(|w| !w.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
+        .to_lowercase()
+}
+
 /// A pattern's own signs are letters here.
 fn escaped(word: &str) -> String {
     word.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seat_is_said_as_its_ticket_says_it() {
+        let names = names_of("Block A", "3", "12");
+        for text in ["Block A 3 12", "block a  row 3 seat 12", "Section Block A Row 3 Seat 12"] {
+            assert!(names.contains(&plain(text)), "{text}: {names:?}");
+        }
+        assert!(!names.contains(&plain("Block A 31 2")));
+        assert!(names_of("Floor", " ", "7").contains(&plain("Floor Seat 7")), "where people stand");
+    }
 }

@@ -8,6 +8,7 @@ use fullhouse_protocol::money::{CalledOff, Finding, MoneyList, OwedOrder};
 use sqlx::PgPool;
 
 use crate::{
+    checkout::find,
     config::Config,
     currency,
     payment::{
@@ -95,9 +96,9 @@ pub enum GateCommand {
 pub struct RefundArgs {
     /// The order's code or id
     order: String,
-    /// Only these seats, by number, each with its share of fees
-    #[arg(long, value_delimiter = ',', conflicts_with_all = ["amount", "all"])]
-    seats: Vec<i32>,
+    /// Only these seats, each with its share of fees: by number, or as tickets say it ("Block A Row 3 Seat 12")
+    #[arg(long, conflicts_with_all = ["amount", "all"])]
+    seats: Vec<String>,
     /// Only an amount, in the order's currency as people write it (33.33); the seats stay
     #[arg(long, conflicts_with = "all", value_name = "AMOUNT")]
     amount: Option<String>,
@@ -131,8 +132,12 @@ enum Become {
 pub struct CallOffArgs {
     /// The event's slug or id
     event: String,
+    /// For staff
     #[arg(long, value_parser = sentence)]
     reason: String,
+    /// For everybody, beside the event
+    #[arg(long, value_parser = sentence)]
+    public_reason: Option<String>,
     /// Who you are
     #[arg(long, value_parser = sentence)]
     by: String,
@@ -345,11 +350,10 @@ pub async fn refund(pool: &PgPool, args: RefundArgs) -> anyhow::Result<()> {
                     .with_context(|| format!("--amount {text}: an amount of {} above 0 is needed", order.currency))?,
             )
         }
-        (_, _, mut seats) if !seats.is_empty() => {
-            seats.sort_unstable();
-            seats.dedup();
-            What::Seats(seats)
-        }
+        (_, _, said) if !said.is_empty() => match find::seats(pool, order.id, &said).await? {
+            Ok(seats) => What::Seats(seats),
+            Err(said) => bail!("the order has no seat {said:?}"),
+        },
         _ => bail!("say what goes back: --all, --seats or --amount"),
     };
     let ask = Ask {
@@ -392,7 +396,8 @@ pub async fn call_off(pool: &PgPool, args: &CallOffArgs) -> anyhow::Result<()> {
         .fetch_optional(pool)
         .await?
         .with_context(|| format!("there is no event {}", args.event))?;
-    call_off::begin(pool, event_id, &args.reason, &args.by).await?;
+    let (reason, public_reason, actor) = (args.reason.clone(), args.public_reason.clone(), args.by.clone());
+    call_off::begin(pool, event_id, call_off::Why { reason, public_reason, actor }).await?;
     while call_off::go_on(pool, event_id).await? {}
     let report = call_off::report(pool, event_id).await?.context("it was just written")?;
     if args.json {

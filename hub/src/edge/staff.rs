@@ -18,10 +18,11 @@ use super::{
 };
 use crate::{
     auth::Role,
+    box_office,
     payment::{
         Payments,
         apportion::{ApportionError, What},
-        call_off::{self, CallOffError},
+        call_off::{self, CallOffError, Why},
         gate, list,
         owed::{self, Instead, RetryError},
         reconcile::finding,
@@ -59,6 +60,14 @@ impl FromRequestParts<Hub> for Staff {
             Role::Operator => Ok(Self { actor: operator_name(&somebody), terminal_id: None }),
             Role::Fan => Err(Code::Forbidden.into()),
         }
+    }
+}
+
+impl Staff {
+    /// The reader belongs to the counter that they sit at.
+    pub async fn own_reader(&self, pool: &PgPool, reader: &str) -> Result<(), Problem> {
+        box_office::own_reader(pool, self.terminal_id.ok_or(Code::ReaderNotYours)?, reader).await?;
+        Ok(())
     }
 }
 
@@ -182,7 +191,12 @@ pub async fn call_off(
     PathId(event_id): PathId<i64>,
     Body(body): Body<CallOffRequest>,
 ) -> Result<(StatusCode, Json<CalledOff>), Problem> {
-    call_off::begin(&pool, event_id, &said(&body.reason)?, &operator_name(&operator)).await?;
+    let why = Why {
+        reason: said(&body.reason)?,
+        public_reason: body.public_reason.as_deref().map(said).transpose()?,
+        actor: operator_name(&operator),
+    };
+    call_off::begin(&pool, event_id, why).await?;
     payments.wake();
     Ok((StatusCode::ACCEPTED, Json(called_off_report(&pool, event_id).await?)))
 }

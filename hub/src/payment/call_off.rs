@@ -40,9 +40,19 @@ pub enum CallOffError {
     Database(#[from] sqlx::Error),
 }
 
+/// Why an event is called off.
+#[derive(Debug, Clone)]
+pub struct Why {
+    /// For staff.
+    pub reason: String,
+    /// For everybody.
+    pub public_reason: Option<String>,
+    pub actor: String,
+}
+
 /// Stops the sale and lets holds go. Told again, what was refused is tried once more.
-pub async fn begin(pool: &PgPool, event_id: i64, reason: &str, actor: &str) -> Result<(), CallOffError> {
-    let (pool, reason, actor) = (pool.clone(), reason.to_owned(), actor.to_owned());
+pub async fn begin(pool: &PgPool, event_id: i64, why: Why) -> Result<(), CallOffError> {
+    let pool = pool.clone();
     db::write(async move {
         let mut tx = db::event_tx(&pool, event_id).await?;
         let stopped =
@@ -52,11 +62,13 @@ pub async fn begin(pool: &PgPool, event_id: i64, reason: &str, actor: &str) -> R
         }
         let now = clock::now(&mut tx).await?;
         sqlx::query!(
-            "insert into event_cancellation (event_id, reason, actor, started_at) values ($1, $2, $3, $4)
-             on conflict (event_id) do update set finished_at = null",
+            "insert into event_cancellation as c (event_id, reason, public_reason, actor, started_at) values ($1, $2, $3, $4, $5)
+             on conflict (event_id) do update
+             set finished_at = null, public_reason = coalesce(excluded.public_reason, c.public_reason)",
             event_id,
-            reason,
-            actor,
+            why.reason,
+            why.public_reason,
+            why.actor,
             now
         )
         .execute(&mut *tx)
@@ -65,7 +77,7 @@ pub async fn begin(pool: &PgPool, event_id: i64, reason: &str, actor: &str) -> R
         stop_payments(&mut tx, event_id, now).await?;
         let_holds_go(&mut tx, event_id, now).await?;
         tx.commit().await?;
-        retry_failed(&pool, event_id, &actor).await?;
+        retry_failed(&pool, event_id, &why.actor).await?;
         Ok(())
     })
     .await

@@ -349,7 +349,20 @@ async fn whoever_was_paying_when_it_was_called_off_has_a_result() {
     until(&payer, &open, &["action_required"]).await;
     let cart = order(&looker, scene.event, &[2]).await;
     let pool = scene.database.pool();
-    call_off::begin(pool, scene.event, "rain", "operator").await.expect("it is called off");
+    let page = format!("/api/events/{}?seats=none", scene.event);
+    assert_eq!(looker.get(&page).await.ok()["event"]["called_off_reason"], Value::Null);
+    let why = |public: Option<&str>| call_off::Why {
+        reason: "the singer has drunk".to_owned(),
+        public_reason: public.map(str::to_owned),
+        actor: "operator".to_owned(),
+    };
+    call_off::begin(pool, scene.event, why(Some("The singer is ill."))).await.expect("it is called off");
+    call_off::begin(pool, scene.event, why(None)).await.expect("told again");
+    eventually("everybody reads the public reason", || async {
+        let event = looker.get(&page).await.ok()["event"].clone();
+        (event["called_off_reason"] == "The singer is ill.").then(|| assert!(!event.to_string().contains("drunk")))
+    })
+    .await;
     until(&payer, &open, &["voided"]).await;
     while call_off::go_on(pool, scene.event).await.expect("a round") {}
     let report = call_off::report(pool, scene.event).await.expect("a report").expect("it is called off");
