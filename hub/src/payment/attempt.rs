@@ -223,16 +223,20 @@ fn body_hash(pay: &Pay) -> Vec<u8> {
     hash.finalize().to_vec()
 }
 
-/// The order's attempt that is not decided, or that of an exchange of it.
-pub(super) async fn live(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<Option<Uuid>> {
-    let own = sqlx::query_scalar!(
+/// The order's attempt that is not decided.
+pub(super) async fn own_live(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<Option<Uuid>> {
+    sqlx::query_scalar!(
         "select id from attempt
          where order_id = $1 and state not in ('declined', 'voided', 'captured', 'capture_failed', 'refunded')",
         order_id
     )
     .fetch_optional(&mut **tx)
-    .await?;
-    match own {
+    .await
+}
+
+/// The order's attempt that is not decided, or that of an exchange of it.
+pub(super) async fn live(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<Option<Uuid>> {
+    match own_live(tx, order_id).await? {
         Some(id) => Ok(Some(id)),
         None => swap::under_way(tx, order_id).await,
     }

@@ -308,13 +308,24 @@ async fn one(
                 Came::of("given_back", "given back already")
             } else {
                 tell_if_paying(&mut tx, order_id).await?;
-                Came::of("given_back", "nothing was charged")
+                Came::of("given_back", what_was_charged(&mut tx, order_id).await?)
             }
         }
     };
     let result = write_down(&mut tx, event_id, order_id, came).await?;
     tx.commit().await?;
     Ok(result)
+}
+
+/// Of an order that was never sold. A reader may have taken the money at once, and then it goes back.
+async fn what_was_charged(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<&'static str> {
+    let back = sqlx::query_scalar!(
+        r#"select exists(select from attempt where order_id = $1 and state like 'refund%') as "back!""#,
+        order_id
+    )
+    .fetch_one(&mut **tx)
+    .await?;
+    Ok(if back { "what was charged goes back by itself" } else { "nothing was charged" })
 }
 
 async fn write_down(db: &mut PgConnection, event_id: i64, order_id: Uuid, came: Came) -> sqlx::Result<&'static str> {

@@ -137,10 +137,13 @@ pub async fn give_back_in(tx: &mut Tx, event_id: i64, ask: &Ask) -> Result<Uuid,
             tell(tx, ask.order_id, refund_id).await?; // or the event's own mail says it
         }
     }
+    let why = if ask.called_off { "called_off" } else { "refunded" };
     if let Some(become_) = ask.seats_become.filter(|_| !parts.seats.is_empty()) {
-        let why = if ask.called_off { "called_off" } else { "refunded" };
         let taken = seats_back::Taken { event_id, order_id: ask.order_id, seats: &parts.seats, why };
         seats_back::take_back(tx, taken, become_, &ask.reason, &ask.actor, now).await?;
+    }
+    // Also one whose seats were exchanged away before, and that kept its fees.
+    if !parts.seats.is_empty() || ask.what == What::All {
         seats_back::close_if_empty(tx, ask.order_id, why).await?;
     }
     let said = format!("{} {} given back: {}", parts.total(), order.currency, ask.reason);

@@ -25,7 +25,7 @@ use uuid::Uuid;
 pub(super) use self::done::complete;
 use self::held::{Buyer, New};
 use super::{
-    order::{self, Unpaid},
+    attempt, order,
     pairs::{ExchangeError, new_seats, old_seats},
 };
 use crate::{
@@ -174,11 +174,13 @@ pub(super) async fn credit_is_good(tx: &mut Tx, to_order: Uuid) -> sqlx::Result<
         .fetch_optional(&mut **tx)
         .await?;
     let Some(swap) = swap else { return Ok(true) };
-    let paid = order::lock(tx, swap.from_order).await?.is_paid(tx).await;
-    match paid {
-        Ok(()) => {}
-        Err(Unpaid::Database(error)) => return Err(error),
-        Err(_) => return Ok(false),
+    let from = order::lock(tx, swap.from_order).await?;
+    let busy = match attempt::own_live(tx, from.id).await? {
+        Some(id) => Some(id),
+        None => under_way_beside(tx, from.id, Some(to_order)).await?, // a failed capture is paid again by this very order
+    };
+    if from.state != "confirmed" || busy.is_some() {
+        return Ok(false);
     }
     match old_seats(tx, swap.from_order, &swap.from_seats).await {
         Ok(_) => Ok(true),
@@ -190,14 +192,20 @@ pub(super) async fn credit_is_good(tx: &mut Tx, to_order: Uuid) -> sqlx::Result<
 /// The attempt to pay for a swap that this order is part of, until the old seats are given up or the new order has
 /// come to nothing. Nothing of either is given back or exchanged meanwhile.
 pub(super) async fn under_way(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<Option<Uuid>> {
+    under_way_beside(tx, order_id, None).await
+}
+
+/// The same, of another swap than the one to this order.
+async fn under_way_beside(tx: &mut Tx, order_id: Uuid, to_order: Option<Uuid>) -> sqlx::Result<Option<Uuid>> {
     sqlx::query_scalar!(
         r#"select a.id from order_swap w join "order" n on n.id = w.to_order join attempt a on a.order_id = n.id
-           where w.done_at is null and w.dropped_at is null
+           where w.done_at is null and w.dropped_at is null and w.to_order is distinct from $2
              and ((w.from_order = $1 and (n.state in ('confirmed', 'payment_due')
                      or a.state not in ('declined', 'voided', 'captured', 'capture_failed', 'refunded')))
                   or (w.to_order = $1 and n.state = 'confirmed'))
            order by a.created_at desc limit 1"#,
-        order_id
+        order_id,
+        to_order
     )
     .fetch_optional(&mut **tx)
     .await

@@ -220,6 +220,40 @@ async fn a_capture_that_fails_takes_the_new_seats_back_and_leaves_the_old_ones()
     evenings.scene.close().await;
 }
 
+/// Whoever pays again in time has the new seats, and no longer the old ones: by another card, or in cash at a counter.
+#[tokio::test]
+async fn what_a_failed_capture_left_due_of_an_exchange_is_paid_again() {
+    for by_card in [true, false] {
+        let evenings = Evenings::open().await;
+        let Evenings { scene, .. } = &evenings;
+        let fan = scene.fan().await;
+        let old = scene.bought(&fan, &[1]).await;
+        let new = evenings.exchange(&old, &[(1, 5)], json!({ "by_card": true })).await.ok()["order"].clone();
+        scene.provider.first("capture", json!({ "outcome": { "kind": "capture_fails" } })).await;
+        evenings.pay(&fan, &new, CARD).await.ok();
+        until(&fan, &new, &["capture_failed"]).await;
+        if by_card {
+            evenings.pay(&fan, &new, CARD).await.ok();
+            until(&fan, &new, &["captured"]).await;
+        } else {
+            scene.staff(&new, "pay", json!({ "received_minor": 1_500 })).await.ok();
+        }
+        evenings.until_given_up().await;
+        assert_eq!(evenings.statuses(1, 5).await, (FREE, SOLD), "by card: {by_card}");
+        assert_eq!((alive(&scene.now(&old).await), alive(&scene.now(&new).await)), (vec![], vec![5]));
+        // Nothing is under way any more: both can be given back.
+        let all = json!({ "what": { "kind": "all" }, "seats_become": "on_sale", "reason": "ill" });
+        scene.staff(&new, "refunds", all.clone()).await.ok();
+        scene.staff(&old, "refunds", all.clone()).await.ok();
+        assert_eq!(scene.now(&old).await["state"], "cancelled", "its fee was all that it had");
+        assert_eq!(scene.staff(&old, "refunds", all).await.code(), "order_not_paid");
+        scene.until_settled().await;
+        let ledger = scene.provider.ledger().await;
+        assert_eq!(ledger.captured(), ledger.refunded());
+        evenings.scene.close().await;
+    }
+}
+
 #[tokio::test]
 async fn cheaper_seats_give_the_rest_back_and_dearer_ones_take_cash_or_a_card_at_the_counter() {
     const READER: &str = "tmr_window_1";

@@ -13,7 +13,8 @@ use crate::{
 /// Swaps that one round gives the old seats up of.
 const ROUND: i64 = 100;
 
-/// Gives up the old seats of what is paid by now. Returns how many swaps are done.
+/// Gives up the old seats of what is paid by now: no money of it is under way, whether a card paid in the end or, after
+/// it had failed, cash. Returns how many swaps are done.
 pub async fn complete(pool: &PgPool) -> sqlx::Result<usize> {
     sqlx::query!(
         r#"update order_swap set dropped_at = db_clock() where done_at is null and dropped_at is null
@@ -24,7 +25,8 @@ pub async fn complete(pool: &PgPool) -> sqlx::Result<usize> {
     let paid = sqlx::query!(
         r#"select w.id, o.event_id from order_swap w join "order" n on n.id = w.to_order join "order" o on o.id = w.from_order
            where w.done_at is null and w.dropped_at is null and n.state = 'confirmed'
-             and exists (select from attempt a where a.order_id = n.id and a.state = 'captured')
+             and not exists (select from attempt a where a.order_id = n.id
+                 and a.state not in ('declined', 'voided', 'captured', 'capture_failed', 'refunded'))
            order by w.created_at limit $1"#,
         ROUND
     )
