@@ -26,6 +26,7 @@ use crate::{
     checkout::log,
     clock,
     db::{self, Tx},
+    mail,
     outbox::{self, SeatChange},
     ticket,
 };
@@ -96,6 +97,7 @@ async fn exchange_in(tx: &mut Tx, event_id: i64, ask: &Ask) -> Result<Exchanged,
         refund::give_back_difference(tx, ask.order_id, &order.currency, -difference, "exchange", now).await?;
     }
     let exchange_id = record(tx, ask, (&from, &to), &body_hash, difference, now).await?;
+    mail::enqueue(tx, mail::Kind::Reissued, ask.order_id, &exchange_id.to_string()).await?; // what they have is dead
     Ok(Exchanged { exchange_id, difference_minor: difference })
 }
 

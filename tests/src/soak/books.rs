@@ -41,6 +41,8 @@ pub struct Books {
     ledger: Ledger,
     orders: Vec<Order>,
     attempts: BTreeMap<String, Attempt>,
+    /// Orders whose seats, and so their money, belong to others now: from, to.
+    swaps: Vec<(String, String)>,
     refunds: Vec<(String, String, i64)>,
     seats: Vec<(i32, i16, Option<String>)>,
 }
@@ -78,6 +80,12 @@ impl Books {
         .fetch_all(pool)
         .await
         .expect("attempts");
+        let swaps = sqlx::query_as(
+            "select from_order::text, to_order::text from order_swap where done_at is not null order by id",
+        )
+        .fetch_all(pool)
+        .await
+        .expect("swaps");
         let refunds = sqlx::query_as("select id::text, state, amount_minor from refund order by id")
             .fetch_all(pool)
             .await
@@ -90,6 +98,7 @@ impl Books {
             ledger: provider.ledger().await,
             orders,
             attempts: attempts.into_iter().map(|a| (a.id.clone(), a)).collect(),
+            swaps,
             refunds,
             seats,
         }
@@ -157,15 +166,23 @@ impl Books {
         }
     }
 
-    /// The money that we hold for an order is what its sold lines cost, and what is owed to its buyer; a confirmed
-    /// order has its seats and tickets, any other has none of them.
+    /// The money that we hold for an order, and for those that it was exchanged for, is what their sold lines cost, and
+    /// what is owed to their buyer; a confirmed order has its seats and tickets (or they are another's now), any other
+    /// has none of them.
     fn each_order(&self, broken: &mut Vec<String>) {
+        let mut together: BTreeMap<&str, (i64, Vec<&Order>)> = BTreeMap::new();
+        for order in &self.orders {
+            let sum = together.entry(self.first_of(&order.id)).or_default();
+            sum.0 += order.card_minor + order.drawer_minor - order.lines_minor - order.owed_minor;
+            sum.1.push(order);
+        }
+        for (too_much, orders) in together.values().filter(|(too_much, _)| *too_much != 0) {
+            broken.push(format!("{too_much} more is held than what these cost and what is owed: {orders:?}"));
+        }
         for order in &self.orders {
             let confirmed = order.state == "confirmed";
-            if order.card_minor + order.drawer_minor != order.lines_minor + order.owed_minor {
-                broken.push(format!("{order:?}: the money that is held is not what it costs and what is owed"));
-            }
-            if confirmed != (order.seats_sold > 0) || order.valid_tickets != order.seats_sold {
+            let gone = self.swaps.iter().any(|(from, _)| *from == order.id) && order.seats_sold == 0;
+            if (confirmed != (order.seats_sold > 0) && !gone) || order.valid_tickets != order.seats_sold {
                 broken.push(format!("{order:?}: seats and tickets do not go with its state"));
             }
         }
@@ -179,6 +196,15 @@ impl Books {
             }
         }
         broken.extend(owners.keys().map(|order| format!("seats are sold to order {order:?}, which nobody knows")));
+    }
+
+    /// The order that an exchanged one began as.
+    fn first_of<'a>(&'a self, order: &'a str) -> &'a str {
+        let mut first = order;
+        while let Some((from, _)) = self.swaps.iter().find(|(_, to)| to == first) {
+            first = from;
+        }
+        first
     }
 
     /// What is different later, and must not be.

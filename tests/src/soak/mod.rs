@@ -65,6 +65,8 @@ pub struct Figures {
     pub capture_failed: i64,
     pub card_present: i64,
     pub exchanges: i64,
+    /// For another evening.
+    pub swaps: i64,
     pub given_back: i64,
     pub refunds_failed: i64,
     pub by_hand: i64,
@@ -104,6 +106,7 @@ impl Soak {
     pub async fn run(self) -> Rested {
         let database = Database::new().await;
         let event = Rows { hold_ttl_s: HOLD_TTL_S, seat_limit: 50, ..Rows::new(20, 40) }.open(database.pool()).await;
+        let other = Rows { price_minor: 6_000, ..Rows::new(20, 40) }.open(database.pool()).await;
         let mut provider = Provider::kept(self.seed).await;
         let mut nats = Nats::start().await;
         let mut rng = SmallRng::seed_from_u64(self.seed);
@@ -118,6 +121,7 @@ impl Soak {
             doors: doors.clone(),
             provider: provider.url().to_owned(),
             event,
+            other,
             paid: Arc::default(),
             stop: stop.clone(),
         };
@@ -272,6 +276,7 @@ impl Figures {
         self.card_present =
             count("select count(*) from attempt where reader_id is not null and state = 'captured'").await;
         self.exchanges = count("select count(*) from order_exchange").await;
+        self.swaps = count("select count(*) from order_swap where done_at is not null").await;
         self.given_back = count("select count(*) from refund_request").await;
         self.refunds_failed = count("select count(*) from refund where state = 'failed'").await;
         self.by_hand = count("select count(*) from refund r join tender t on t.id = r.tender_id where t.kind = 'card' and r.kind = 'cash'").await;

@@ -29,6 +29,8 @@ pub struct Place {
     pub doors: Doors,
     pub provider: String,
     pub event: i64,
+    /// Another evening, which costs more.
+    pub other: i64,
     pub paid: Paid,
     pub stop: CancellationToken,
 }
@@ -236,7 +238,7 @@ pub async fn give_back(till: Till, place: Place, mut rng: SmallRng) {
         let Some(&seat) = seats.choose(&mut rng) else { continue };
         let become_ = ["on_sale", "on_sale", "house"][rng.random_range(0..3)];
         let refunds = format!("/api/staff/orders/{id}/refunds");
-        let (path, body) = match rng.random_range(0..10) {
+        let (path, body) = match rng.random_range(0..12) {
             0..3 => (
                 refunds,
                 json!({ "what": { "kind": "seats", "seats": [seat] }, "seats_become": become_, "reason": "ill" }),
@@ -246,9 +248,20 @@ pub async fn give_back(till: Till, place: Place, mut rng: SmallRng) {
                 (refunds, json!({ "what": what, "reason": "a cold hall" }))
             }
             6 => (refunds, json!({ "what": { "kind": "all" }, "seats_become": become_, "reason": "ill" })),
-            _ => {
+            7..10 => {
                 let pair = json!({ "from": seat, "to": rng.random_range(0..800) });
                 let body = json!({ "seats": [pair], "reason": "a pillar", "received_minor": 10_000 });
+                (format!("/api/staff/orders/{id}/exchange"), body)
+            }
+            // Another evening: for cash now, or by card, which nobody pays.
+            way => {
+                let pair = json!({ "from": seat, "to": rng.random_range(0..800) });
+                let mut body = json!({ "seats": [pair], "event_id": place.other, "reason": "another evening" });
+                if way == 10 {
+                    body["received_minor"] = json!(10_000)
+                } else {
+                    body["by_card"] = json!(true)
+                }
                 (format!("/api/staff/orders/{id}/exchange"), body)
             }
         };
@@ -256,7 +269,10 @@ pub async fn give_back(till: Till, place: Place, mut rng: SmallRng) {
         for _ in 0..rng.random_range(1..=2) {
             // A double click, at another hub.
             let Some(door) = a_door(&place.doors, &mut rng) else { break };
-            succeeded(till.at(&door).try_post_once(&path, &key, body.clone()).await);
+            let done = succeeded(till.at(&door).try_post_once(&path, &key, body.clone()).await);
+            if let Some(order) = done.map(|done| done["order"].clone()).filter(|order| order["state"] == "confirmed") {
+                place.note_paid(&order);
+            }
         }
     }
 }

@@ -56,6 +56,8 @@ async fn an_exchange_costs_the_difference_or_gives_it_back() {
     };
     assert_eq!(alive(&same["order"]).iter().map(|t| t["seat_no"].clone()).collect::<Vec<_>>(), [2, 5]);
     assert!(alive(&same["order"]).iter().any(|t| !old.contains(&t["code"].to_string())), "a new code");
+    let mails = scene.count("select count(*) from mail where kind = 'reissued'").await;
+    assert_eq!(mails, 1, "what was mailed before opens no door: the new tickets follow, once");
 
     // For more: cash over the counter.
     let refused = exchange(&scene, &paid, &key(), &[(5, 15)], None).await;
