@@ -156,14 +156,14 @@ async fn answer(request: reqwest::RequestBuilder) -> Option<Value> {
 /// Sells for cash, and by card at the counter's reader, until the end.
 pub async fn sell(till: Till, reader: String, place: Place, mut rng: SmallRng) {
     while !place.stop.is_cancelled() {
-        pause(&mut rng, 200..1_500).await;
+        pause(&mut rng, 100..700).await;
         let Some(door) = a_door(&place.doors, &mut rng) else { continue };
         let till = till.at(&door);
         let Ok(held) = till.try_hold(place.event, &[rng.random_range(0..800)]).await else { continue };
         if !held.status.is_success() {
             continue;
         }
-        if rng.random_bool(0.4) {
+        if rng.random_bool(0.6) {
             let _ = sell_by_card(&till, &held.body, &reader, &place, &mut rng).await;
         } else if rng.random_bool(0.8)
             && let Ok(sold) = till.try_sell_for_cash(&held.body, 4_500).await
