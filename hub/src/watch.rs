@@ -129,6 +129,22 @@ invariants! {
         group by e.id, t.buyer_id, e.seat_limit having sum(t.seats) > e.seat_limit
         limit $1"#;
 
+    /// The numbers of a line are dense: the next is one above the last that was given.
+    line_number_missing: r#"
+        select l.event_id as "event_id?", format('the next number is %s, the last %s', l.next_number, n.last) as "what!"
+        from line l cross join lateral (select max(number) as last from line_entry where event_id = l.event_id) n
+        where ($2::bigint[] is null or l.event_id = any ($2))
+          and l.next_number <> coalesce(n.last + 1, 0)
+        limit $1"#;
+
+    /// Whoever is inside was called.
+    pass_without_call: r#"
+        select p.event_id as "event_id?", format('pass %s is of place %s', p.id, p.place) as "what!"
+        from pass p join line l on l.event_id = p.event_id
+        where ($2::bigint[] is null or p.event_id = any ($2))
+          and p.ended_at is null and p.place >= l.called_through
+        limit $1"#;
+
     /// An order's total is the sum of its lines, those that were given back included.
     total_mismatch: r#"
         select o.event_id as "event_id?", format('order %s says %s, its lines %s', o.id, o.total_minor, sum(l.amount_minor)) as "what!"

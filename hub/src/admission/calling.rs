@@ -15,6 +15,10 @@ use fullhouse_protocol::line::LineState;
 use sqlx::{PgConnection, PgPool};
 use tokio_util::sync::CancellationToken;
 
+use super::{
+    controller::Ceilings,
+    pace::{self, Pace, Situation},
+};
 use crate::{
     clock, config,
     waiting_room::{
@@ -74,7 +78,9 @@ struct Row {
     times: Times,
     joined: i64,
     called_through: i64,
-    rate_minute: i32,
+    rate_fixed: Option<i32>,
+    rate_minute_min: i32,
+    rate_minute_max: i32,
     inside_max: i32,
     show_s: i32,
     budget: f64,
@@ -93,7 +99,7 @@ struct Row {
 async fn read(db: &mut PgConnection, event_id: i64) -> sqlx::Result<Row> {
     let row = sqlx::query!(
         r#"select l.joins_at, l.closes_at, e.on_sale_at, e.off_sale_at, e.sale_state, l.paused_at, l.next_number,
-                  l.called_through, coalesce(l.rate_fixed, l.rate_minute) as "rate_minute!", l.inside_max, l.show_s, l.budget,
+                  l.called_through, l.rate_fixed, l.rate_minute_min, l.rate_minute_max, l.inside_max, l.show_s, l.budget,
                   l.budget_at, l.counted_at, l.changed_at, l.inside, l.expected, l.seats_left, l.sold_out_at, l.shown_state,
                   d.drawn_at,
                   exists (select from checkout_gate where reopened_at is null) as "gate_closed!"
@@ -116,7 +122,9 @@ async fn read(db: &mut PgConnection, event_id: i64) -> sqlx::Result<Row> {
         },
         joined: row.next_number,
         called_through: row.called_through,
-        rate_minute: row.rate_minute,
+        rate_fixed: row.rate_fixed,
+        rate_minute_min: row.rate_minute_min,
+        rate_minute_max: row.rate_minute_max,
         inside_max: row.inside_max,
         show_s: row.show_s,
         budget: row.budget,
@@ -153,10 +161,24 @@ async fn step(
     }
     let sold_out_at = row.times.sold_out.then(|| row.sold_out_at.unwrap_or(now));
     let state = state(&row.times, now);
+    // A line that nobody is called from yet has no pace: it begins at the least when it opens.
+    let pace = if opened && row.times.drawn && state != LineState::Over {
+        let situation = Situation {
+            paused: row.times.paused,
+            rate_fixed: row.rate_fixed,
+            rate_minute_min: row.rate_minute_min,
+            rate_minute_max: row.rate_minute_max,
+            inside_max: row.inside_max,
+            inside,
+        };
+        pace::step(db, Ceilings::from(config), event_id, situation, now).await?
+    } else {
+        Pace { rate_minute: 0, inside_max: row.inside_max }
+    };
     let open = state == LineState::Open && !row.gate_closed && seats_left > 0;
     let (budget, called) = if open {
-        let budget = budget(row.budget, row.budget_at, row.rate_minute, now);
-        let room = i64::from(row.inside_max - inside - expected).max(0);
+        let budget = budget(row.budget, row.budget_at, pace.rate_minute, now);
+        let room = i64::from(pace.inside_max - inside - expected).max(0);
         let called = (budget as i64).min(room).min(row.joined - row.called_through).max(0);
         (budget - called as f64, called)
     } else {

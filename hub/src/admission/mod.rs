@@ -8,6 +8,7 @@
 
 pub mod controller; // the pace, from what was measured
 pub mod load; // what was measured, by all hubs
+pub mod pace; // the controller's step, and what it is told
 pub mod calling; // once a second a line: who is next
 pub mod pass; // entering, renewing, leaving
 pub mod staff; // what operators turn, and the log

@@ -80,7 +80,7 @@ pub async fn mine(
     else {
         return Ok(None);
     };
-    let drawn = places.of(event_id, row.draw_no).await?;
+    let drawn = places.of(&mut *db, event_id, row.draw_no).await?;
     let at = place(drawn.as_ref().map(|d| d.as_slice()), row.number);
     let called_at = match at.filter(|at| *at < row.called_through) {
         Some(at) => called_at(db, event_id, at).await?,

@@ -250,7 +250,7 @@ impl Inner {
         let drawn = if rows.is_empty() || line.called_through == 0 {
             None
         } else {
-            self.places.of(event_id, line.draw_no).await?
+            self.places.of(&mut *db, event_id, line.draw_no).await?
         };
         for row in rows {
             let at = place(drawn.as_ref().map(|d| d.as_slice()), row.number);

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use dashmap::DashMap;
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 
 use super::draw::{self, Tree};
 
@@ -26,8 +26,9 @@ impl Places {
         Self(Arc::new(Inner { pool, drawn: DashMap::new(), trees: DashMap::new() }))
     }
 
-    /// The place of each drawn number; `None` before the draw.
-    pub async fn of(&self, event_id: i64, draw_no: i32) -> sqlx::Result<Option<Arc<Vec<u32>>>> {
+    /// The place of each drawn number; `None` before the draw. Reads over the caller's connection: whoever has one and
+    /// waits for another can wait for ever, when all do.
+    pub async fn of(&self, db: &mut PgConnection, event_id: i64, draw_no: i32) -> sqlx::Result<Option<Arc<Vec<u32>>>> {
         if let Some(known) = self.0.drawn.get(&(event_id, draw_no)) {
             return Ok(Some(known.clone()));
         }
@@ -37,7 +38,7 @@ impl Places {
             event_id,
             draw_no
         )
-        .fetch_optional(&self.0.pool)
+        .fetch_optional(db)
         .await?;
         let Some(row) = row else { return Ok(None) };
         let bytes =

@@ -179,12 +179,9 @@ async fn a_draw_is_what_it_says_and_twice_the_same() {
 
     // Another hub, and one that starts anew, know the same places.
     for _ in 0..2 {
-        let mut config = line.database.config().await;
-        quick(&mut config);
-        config.nats.url = String::new();
-        line.hub.parts().room.places().of(line.event, 1).await.unwrap();
+        let mut db = line.database.pool().acquire().await.unwrap();
         let other = fullhouse::waiting_room::places::Places::new(line.database.pool().clone());
-        assert_eq!(*other.of(line.event, 1).await.unwrap().unwrap(), computed);
+        assert_eq!(*other.of(&mut db, line.event, 1).await.unwrap().unwrap(), computed);
     }
     line.close().await;
 }

@@ -16,6 +16,12 @@ const HOUSE: &str = "
     insert into account (id, email, name, password_hash)
         select id(n), format('a%s@example.org', n), 'A', '' from generate_series(1, 2) n;
     insert into buyer (id, account_id) select id(n), id(n) from generate_series(1, 2) n;
+    insert into draw (event_id, draw_no, commitment, secret, created_at) values (1, 1, sha256('c'), sha256('s'), now());
+    insert into line (event_id, changed_at, joins_at, closes_at, draw_no, challenge_key, next_number, called_through, rate_minute,
+                      rate_minute_min, rate_minute_max, inside_max)
+        values (1, now(), '2019-01-01Z', '2020-01-01Z', 1, sha256('k'), 1, 1, 10, 1, 10, 10);
+    insert into line_entry (event_id, number, account_id, entry_key, joined_at)
+        values (1, 0, id(1), decode(repeat('00', 16), 'hex'), now());
     insert into hold (id, event_id, buyer_id, seat_nos, state, held_until, seats_taken, created_at, ended_at) values
         (id(1), 1, id(1), '{0,1}', 'live', '2030-01-01Z', 2, now(), null),
         (id(2), 1, id(1), '{2}', 'bought', '2030-01-01Z', 1, now(), now()),
@@ -77,6 +83,18 @@ const BROKEN: &[(&str, &str, &str)] = &[
         "update event_seat set order_id = id(2) where seat_no = 2",
     ),
     ("limit_exceeded", "update event set seat_limit = 2", "update event set seat_limit = 4"),
+    (
+        "line_number_missing",
+        "insert into line_entry (event_id, number, account_id, entry_key, joined_at)
+         values (1, 2, id(1), decode(repeat('00', 16), 'hex'), now())",
+        "delete from line_entry where number = 2",
+    ),
+    (
+        "pass_without_call",
+        "insert into pass (id, event_id, account_id, number, place, session_hash, issued_at, expires_at, renewable_until)
+         values (id(9), 1, id(1), 0, 7, sha256(''), now(), now(), now())",
+        "delete from pass",
+    ),
     (
         "total_mismatch",
         "update order_line set amount_minor = 99 where fee_code = 'service'",
