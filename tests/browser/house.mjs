@@ -276,7 +276,7 @@ export async function putOnWithLine(chrome, house, slug, options = {}) {
   await asOperator(chrome, house, 'POST', `/api/staff/events/${event.id}/queue`, {
     joins_at: new Date(joinsAt).toISOString(),
     closes_at: new Date(closesAt).toISOString(),
-    rate_minute_min: 0,
+    rate_minute_min: rate, // a busy machine must not make a test's line slower
     rate_minute_max: rate,
     inside_max: insideMax,
     ...draw,
