@@ -374,7 +374,7 @@ impl Statuses {
 
     /// `count` seats from `first` on. Panics beyond the last seat.
     pub fn range(&self, first: u32, count: u32) -> Self {
-        if first % 4 != 0 || count == 0 {
+        if !first.is_multiple_of(4) || count == 0 {
             return (first..first + count).map(|seat_no| self.get(seat_no)).collect();
         }
         assert!(first + count <= self.seat_count);

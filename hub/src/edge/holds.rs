@@ -1,6 +1,11 @@
 //! Holding seats: `/api/events/{id}/hold`, `/api/holds/{id}`.
 
-use axum::{Json, extract::State};
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::{FromRef, State},
+};
 use chrono::SecondsFormat;
 use fullhouse_protocol::holds::{BestRequest, HoldAnswer, HoldRequest, MyHold, ReleaseRequest};
 use sha2::{Digest, Sha256};
@@ -16,6 +21,7 @@ use crate::{
     config::Config,
     hold::{self, Granted, Key, Refusal, Release, Request, Rules, Take, Way, Wish, best, desk::Desks},
     seat_map::{SeatNo, SeatSet, SeatSetError},
+    serve::Hub,
 };
 
 /// Offers for seats that were lost are asked for from this hub's board: nearby, equal, and not held.
@@ -32,9 +38,7 @@ async fn offers(desks: &Desks, pool: &PgPool, event_id: i64, lost: &[SeatNo], co
         ("Fullhouse-Pass" = Option<String>, Header, description = "Of an event with a waiting room")),
     responses((status = 200, body = HoldAnswer), (status = "4XX", description = "`seat_unknown`, `seats_empty`, `seats_too_many`, `seats_repeated`, `seats_unavailable`, `section_unknown`, `none_together`, `limit_reached`, `seats_apart`, `seats_too_few`, `leaves_single_seat`, `companion_needs_accessible`, `churn_spent`, `hold_frozen`, `sale_not_open`, `sale_closed`, `sale_paused`, `event_cancelled`, `idempotency_mismatch`, `pass_missing`, `pass_invalid`, `pass_expired`, `pass_over`, `pass_moved`, `pass_foreign`, `event_full_of_holds`")))]
 pub async fn place(
-    State(pool): State<PgPool>,
-    State(desks): State<Desks>,
-    State(config): State<std::sync::Arc<Config>>,
+    State(hub): State<Hub>,
     buyer: Buyer,
     PathEvent(event_id): PathEvent,
     IdempotencyKey(key): IdempotencyKey,
@@ -42,8 +46,9 @@ pub async fn place(
     Body(body): Body<HoldRequest>,
 ) -> Result<Json<HoldAnswer>, Problem> {
     let way = Way::WithPass { claim, account_id: buyer.account_id, session: buyer.session };
+    let (desks, config) = (Desks::from_ref(&hub), Arc::<Config>::from_ref(&hub));
     let take = take(&config, event_id, buyer.buyer_id, key, body, Rules::Fan, way)?;
-    ask(&desks, &pool, event_id, Request::Take(take)).await.map(Json)
+    ask(&desks, &hub.pool, event_id, Request::Take(take)).await.map(Json)
 }
 
 /// What I hold of this event, and how much more I may take: any tab, any device.
@@ -51,7 +56,7 @@ pub async fn place(
     responses((status = 200, body = MyHold), (status = "4XX", description = "Refused")))]
 pub async fn mine(
     State(pool): State<PgPool>,
-    State(config): State<std::sync::Arc<Config>>,
+    State(config): State<Arc<Config>>,
     buyer: Buyer,
     PathEvent(event_id): PathEvent,
 ) -> Result<Json<MyHold>, Problem> {
@@ -77,7 +82,7 @@ pub async fn release_all(
 pub async fn release_some(
     State(pool): State<PgPool>,
     State(desks): State<Desks>,
-    State(config): State<std::sync::Arc<Config>>,
+    State(config): State<Arc<Config>>,
     buyer: Buyer,
     PathId(hold_id): PathId<Uuid>,
     Body(body): Body<ReleaseRequest>,
