@@ -41,7 +41,7 @@ pub struct Measured {
     pub gate_closed: bool,
     /// People with a live pass, or a live hold whose pass is over.
     pub inside: u32,
-    /// People who came in during the last minute.
+    /// People who were called during the last minute, whether or not they came: many do not.
     pub let_in_minute: u32,
 }
 

@@ -38,7 +38,8 @@ pub async fn step(
 ) -> sqlx::Result<Pace> {
     let row = sqlx::query!(
         r#"select controller, rate_minute,
-                  (select count(*) from pass where event_id = $1 and issued_at > $2::timestamptz - interval '1 minute') as "let_in!"
+                  (select coalesce(sum(through_place - from_place), 0)::bigint from line_call
+                   where event_id = $1 and at > $2::timestamptz - interval '1 minute') as "called!"
            from line where event_id = $1"#,
         event_id,
         now
@@ -48,7 +49,7 @@ pub async fn step(
     let at_least_0 = |n: i64| u32::try_from(n.max(0)).unwrap_or(u32::MAX);
     let mut measured = load::measured(&mut *db, now).await?;
     measured.inside = at_least_0(situation.inside.into());
-    measured.let_in_minute = at_least_0(row.let_in);
+    measured.let_in_minute = at_least_0(row.called);
     let inside_max = at_least_0(situation.inside_max.into());
     let bounds = Bounds {
         rate_min: at_least_0(situation.rate_minute_min.into()),

@@ -96,7 +96,7 @@ impl fmt::Display for Reason {
                 write!(f, "kept below {rate} a minute, which was too much; more is tried in {again_in_s} s")
             }
             Reason::Unused { rate, let_in } => {
-                write!(f, "kept: {let_in} came in during the last minute, of {rate} who could")
+                write!(f, "kept: {let_in} were called during the last minute, of {rate} who could")
             }
             Reason::AtMost { rate } => write!(f, "all is well, and {rate} a minute is as much as you allow"),
             Reason::NothingMeasured => f.write_str("kept: no hub has said for ten seconds how it is doing"),
