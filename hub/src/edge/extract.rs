@@ -273,7 +273,7 @@ fn in_words(said: &str) -> String {
         |name: &str| name.len() > 1 && matches!(name.as_bytes()[0], b'i' | b'u') && name[1..].parse::<u8>().is_ok();
     let expected = if ["struct ", "internally tagged enum ", "a map"].iter().any(|kind| expected.starts_with(kind)) {
         "an object"
-    } else if expected.starts_with("enum ") {
+    } else if expected.starts_with("enum ") || expected == "variant identifier" {
         "one of its words"
     } else if expected == "a sequence" {
         "a list"
