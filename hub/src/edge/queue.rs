@@ -97,11 +97,11 @@ pub async fn line(State(hub): State<Hub>, PathEvent(event_id): PathEvent) -> Res
 #[utoipa::path(get, path = "/api/events/{id}/queue/challenge", tag = "queue",
     params(("id" = String, Path, description = "Number or slug")),
     responses((status = 200, description = "A challenge of ALTCHA's second version, with its signature", content_type = "application/json"),
-        (status = "4XX", description = "`line_unknown`, `not_signed_in`, `too_many_requests`")))]
+        (status = "4XX", description = "`line_unknown`, `too_many_requests`")))]
 pub async fn challenge(
     State(hub): State<Hub>,
-    PathEvent(event_id): PathEvent,
     SessionHash(session): SessionHash,
+    PathEvent(event_id): PathEvent,
     Address(address): Address,
 ) -> Result<Response, Problem> {
     let facts = hub.room.facts(event_id).await?.ok_or(Code::LineUnknown)?;
@@ -118,11 +118,11 @@ pub async fn challenge(
 #[utoipa::path(post, path = "/api/events/{id}/queue/entry", tag = "queue", request_body = JoinRequest,
     params(("id" = String, Path, description = "Number or slug")),
     responses((status = 200, body = Entry, description = "It was there already"), (status = 201, body = Entry),
-        (status = "4XX", description = "`line_unknown`, `not_signed_in`, `address_unchecked`, `line_not_joining`, `line_over`, `challenge_invalid`, `challenge_expired`, `challenge_foreign`, `challenge_used`, `preferences_invalid`")))]
+        (status = "4XX", description = "`line_unknown`, `address_unchecked`, `line_not_joining`, `line_over`, `challenge_invalid`, `challenge_expired`, `challenge_foreign`, `challenge_used`, `preferences_invalid`")))]
 pub async fn join(
     State(hub): State<Hub>,
-    PathEvent(event_id): PathEvent,
     SessionHash(session): SessionHash,
+    PathEvent(event_id): PathEvent,
     Body(body): Body<JoinRequest>,
 ) -> Result<Response, Problem> {
     let facts = hub.room.facts(event_id).await?.ok_or(Code::LineUnknown)?;
@@ -281,7 +281,7 @@ pub async fn one_draw(State(hub): State<Hub>, EventAnd(event_id, no): EventAnd<i
 /// The leaves of a draw's tree, 32 bytes each, number 0 first.
 #[utoipa::path(get, path = "/api/events/{id}/queue/draws/{no}/leaves", tag = "queue",
     params(("id" = String, Path, description = "Number or slug"), ("no" = i32, Path)),
-    responses((status = 200, content_type = "application/octet-stream", description = "32 bytes an entry"), (status = "4XX", description = "`proof_none`")))]
+    responses((status = 200, content_type = "application/octet-stream", description = "32 bytes an entry"), (status = "4XX", description = "`proof_none`, `not_found`")))]
 pub async fn leaves(State(hub): State<Hub>, EventAnd(event_id, no): EventAnd<i32>) -> Result<Response, Problem> {
     let tree = hub.room.places().tree(event_id, no).await?.ok_or(Code::ProofNone)?;
     let bytes = tree.leaves().as_flattened().to_vec();
@@ -295,7 +295,7 @@ pub async fn leaves(State(hub): State<Hub>, EventAnd(event_id, no): EventAnd<i32
 /// That an entry is among those that were drawn: its leaf, and the path from there to the root.
 #[utoipa::path(get, path = "/api/events/{id}/queue/proof/{number}", tag = "queue",
     params(("id" = String, Path, description = "Number or slug"), ("number" = i64, Path)),
-    responses((status = 200, body = InclusionProof), (status = "4XX", description = "`line_unknown`, `proof_none`")))]
+    responses((status = 200, body = InclusionProof), (status = "4XX", description = "`line_unknown`, `proof_none`, `not_found`")))]
 pub async fn proof(State(hub): State<Hub>, EventAnd(event_id, number): EventAnd<i64>) -> Result<Response, Problem> {
     let seen = hub.room.shown(event_id).await?.ok_or(Code::LineUnknown)?;
     let draw_no = seen.line.draw.no;

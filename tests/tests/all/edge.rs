@@ -159,7 +159,14 @@ async fn the_description_says_who_may_call_and_what_they_are_answered() {
     let described = stranger.get("/api/openapi.json").await.ok();
     for (path, item) in described["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
-            let called = path.replace("{id}", "00000000-0000-0000-0000-000000000000").replace("{hash}", "none");
+            let called = [
+                ("{id}", "00000000-0000-0000-0000-000000000000"),
+                ("{hash}", "none"),
+                ("{no}", "1"),
+                ("{number}", "0"),
+            ]
+            .iter()
+            .fold(path.clone(), |path, (name, value)| path.replace(name, value));
             let method = Method::from_bytes(method.to_ascii_uppercase().as_bytes()).unwrap();
             let answer = stranger.send(stranger.request(method.clone(), &called).json(&json!({}))).await;
             let closed = !operation["security"].as_array().unwrap().is_empty();
