@@ -16,10 +16,11 @@ use fullhouse_tests::{
 };
 use serde_json::json;
 
-/// The shell's lines of a chapter's last block.
-fn block(readme: &str, chapter: &str) -> Vec<String> {
+/// The shell's lines of the block of a chapter in which a line stands.
+fn block(readme: &str, chapter: &str, line: &str) -> Vec<String> {
     let chapter = readme.split("\n## ").find(|part| part.starts_with(chapter)).expect("the chapter");
-    let block = chapter.split("```sh\n").last().and_then(|rest| rest.split("```").next()).expect("a block");
+    let mut blocks = chapter.split("```sh\n").filter_map(|rest| rest.split("```").next());
+    let block = blocks.find(|block| block.lines().any(|own| own == line)).expect("the block");
     block.lines().map(str::to_owned).collect()
 }
 
@@ -59,7 +60,8 @@ async fn what_the_readme_says_leads_to_a_sale() {
             .replace("8090", &provider_port)
     };
     let readme = std::fs::read_to_string(workspace().join("README.md")).unwrap();
-    let lines: Vec<String> = block(&readme, "Running it on your own PostgreSQL").iter().map(|l| here(l)).collect();
+    let lines: Vec<String> =
+        block(&readme, "Running it on your own PostgreSQL", "fullhouse migrate").iter().map(|l| here(l)).collect();
     let stays = |line: &&String| line.ends_with('&') || line.as_str() == "fullhouse serve";
     let script: Vec<&str> = lines.iter().filter(|l| !stays(l)).map(String::as_str).collect();
     assert!(script.len() >= 9 && lines.iter().filter(stays).count() == 2, "{lines:#?}");

@@ -1,6 +1,6 @@
 //! Lines of people travel as maps do: the same rooms, rings and shards, on both feeds, and behind a cache.
 
-use fullhouse::push::room::Source;
+use fullhouse::{push::room::Source, serve::Roles};
 use fullhouse_protocol::{
     frames::{Head, LINE_EPOCH, Position, encode_line},
     line::Line,
@@ -25,10 +25,20 @@ async fn with_line(database: &Database) -> i64 {
     event
 }
 
-/// What a tick or an operator does: something changes, and the revision says so.
+/// A hub whose workers leave lines alone: only the test changes them.
+async fn start(config: Config) -> Hub {
+    Hub::start_as(config, Roles { workers: false, ..Roles::ALL }).await
+}
+
+/// Somebody joins: something changes, and the revision says so.
 async fn join(pool: &PgPool, event: i64) -> u64 {
-    let statement = "update line set next_number = next_number + 1, revision = revision + 1, changed_at = db_clock()
-                     where event_id = $1 returning revision";
+    let statement = "with joined as (
+                       update line set next_number = next_number + 1, revision = revision + 1, changed_at = db_clock()
+                       where event_id = $1 returning event_id, next_number - 1 as number, revision),
+                     entry as (
+                       insert into line_entry (event_id, number, account_id, entry_key, joined_at)
+                       select event_id, number, gen_random_uuid(), uuid_send(gen_random_uuid()), db_clock() from joined)
+                     select revision from joined";
     let revision: i64 = sqlx::query_scalar(statement).bind(event).fetch_one(pool).await.unwrap();
     revision as u64
 }
@@ -73,7 +83,7 @@ fn shown(hub: &Hub, event: i64) -> Option<(u64, Source)> {
 async fn a_line_is_followed(nats: Option<&Nats>) {
     let database = Database::new().await;
     let event = with_line(&database).await;
-    let hub = Hub::start(config(&database, nats).await).await;
+    let hub = start(config(&database, nats).await).await;
     let mut waiting = Waiting::open(&hub.url(), event, None).await;
     waiting.until(1).await;
     assert_eq!(waiting.joined, 0);
@@ -133,7 +143,7 @@ async fn a_line_goes_on_at_another_node_and_never_goes_back() {
     let database = Database::new().await;
     let event = with_line(&database).await;
     let settings = config(&database, Some(&nats)).await;
-    let first = Hub::start(settings.clone()).await;
+    let first = start(settings.clone()).await;
     for _ in 0..3 {
         join(database.pool(), event).await;
     }
@@ -141,7 +151,7 @@ async fn a_line_goes_on_at_another_node_and_never_goes_back() {
     waiting.until(4).await;
 
     // A node that comes later has it from the stream at once, without a look into the database.
-    let second = Hub::start(settings.clone()).await;
+    let second = start(settings.clone()).await;
     eventually("the second node has the line", || async {
         (shown(&second, event)? == (4, Source::Feed)).then_some(())
     })
@@ -183,7 +193,7 @@ async fn a_line_without_a_feed_is_what_the_database_says() {
     let event = with_line(&database).await;
     let config = config(&database, Some(&nats)).await;
     nats.stop().await;
-    let hub = Hub::start(config).await;
+    let hub = start(config).await;
     let mut waiting = Waiting::open(&hub.url(), event, None).await;
     waiting.until(1).await;
     let revision = join(database.pool(), event).await;
@@ -201,7 +211,7 @@ async fn a_line_without_a_feed_is_what_the_database_says() {
 async fn a_line_behind_a_cache_asks_the_hub_once_a_second() {
     let database = Database::new().await;
     let event = with_line(&database).await;
-    let hub = Hub::start(config(&database, None).await).await;
+    let hub = start(config(&database, None).await).await;
     let nginx = Nginx::start(&hub.url()).await;
     let url = format!("{}/api/events/{event}/queue/frames", nginx.url());
     let http = reqwest::Client::new();
