@@ -25,12 +25,22 @@ const BOUND: Duration = Duration::from_secs(15 * 60);
 const LOOKS: usize = 500;
 
 fn main() -> anyhow::Result<()> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let smoke = arguments.iter().any(|argument| argument == "--smoke");
-    let value = |name: &str| arguments.iter().skip_while(|a| *a != name).nth(1);
-    let number = |name: &str, default: usize| value(name).and_then(|v| v.parse().ok()).unwrap_or(default);
-    let people = number("--people", if smoke { 400 } else { 500_000 });
-    let clients = number("--clients", if smoke { 16 } else { 256 }).clamp(1, people);
+    let (mut smoke, mut people, mut clients) = (false, None, None);
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let mut number = || {
+            let value = arguments.next().and_then(|v| v.parse::<usize>().ok()).filter(|n| *n > 0);
+            value.with_context(|| format!("{argument} wants a number above 0"))
+        };
+        match argument.as_str() {
+            "--smoke" => smoke = true,
+            "--people" => people = Some(number()?),
+            "--clients" => clients = Some(number()?),
+            _ => bail!("there is no argument {argument}: --people N, --clients N, --smoke"),
+        }
+    }
+    let people = people.unwrap_or(if smoke { 400 } else { 500_000 });
+    let clients = clients.unwrap_or(if smoke { 16 } else { 256 }).min(people);
     tokio::runtime::Runtime::new()?.block_on(async {
         tokio::select! {
             done = bench(people, clients) => done,
