@@ -4,7 +4,7 @@
 //! - A row is known by the provider's id; reading it again changes nothing but what it says now.
 //! - A page that can't be had fails the run: half of the books prove nothing.
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use chrono::{DateTime, TimeDelta, Utc};
 use reqwest::StatusCode;
 use serde_json::Value;
@@ -57,11 +57,13 @@ pub async fn read(
             for row in &page.data {
                 write(pool, book, row).await?;
             }
-            let last = page.data.last().and_then(|row| row["id"].as_str()).map(str::to_owned);
-            match last {
-                Some(last) if page.has_more && after.as_ref() != Some(&last) => after = Some(last),
-                _ => break,
+            if !page.has_more {
+                break;
             }
+            // A book that was not read to its end proves nothing about what is not in it.
+            let last = page.data.last().and_then(|row| row["id"].as_str()).map(str::to_owned);
+            ensure!(last.is_some() && last != after, "{book:?} has more, and no row to go on from");
+            after = last;
         }
     }
     Ok(read)
