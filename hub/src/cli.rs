@@ -2,7 +2,8 @@
 
 mod commands; // tickets' keys and codes, the queue of mail
 mod money; // what is not settled, refunds, the books, the gate
-mod queue; // waiting rooms, and checking their draws
+mod queue; // waiting rooms
+mod verify_draw; // whether a draw is what it says
 
 pub use commands::Undecided;
 
@@ -86,9 +87,10 @@ enum Command {
     /// Waiting rooms: open one, set its pace, pause it, see to its draw.
     #[command(subcommand)]
     Queue(queue::QueueCommand),
-    /// Recompute a waiting room's draw from what is published, and say whether it is what it says; exit with 1 if not.
-    /// Needs no database.
-    VerifyDraw(queue::VerifyArgs),
+    /// Recompute a waiting room's draw from what is published, and say whether it is what it says. Exit with 1 if it is
+    /// not, with 3 if nobody can say (nothing is drawn yet, the secret is not out, the hub does not answer). Needs no
+    /// database.
+    VerifyDraw(verify_draw::VerifyArgs),
     /// Who this database's house is to the payment provider.
     #[command(subcommand)]
     Installation(InstallationCommand),
@@ -271,7 +273,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Gate(command) => money::gate(&open(&config).await?, &command).await,
         Command::Refund(args) => money::refund(&open(&config).await?, args).await,
         Command::Queue(command) => report(queue::run(&open(&config).await?, command).await?),
-        Command::VerifyDraw(args) => report(queue::verify(args).await?),
+        Command::VerifyDraw(args) => report(verify_draw::verify(args).await?),
         Command::Plan(PlanCommand::GenerateStadium(args)) => report(catalog::commands::generate_stadium(&args)),
         Command::SimulatePayments(args) => simulator::run(args).await,
         Command::Terminal(Terminal::Add { name, role, readers }) => add_terminal(&config, &name, role, &readers).await,

@@ -25,7 +25,7 @@ use crate::{
 /// Neither good nor bad: somebody has to look elsewhere first. Ends with exit code 3.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct Undecided(String);
+pub struct Undecided(pub(super) String);
 
 /// What a code claims, by files alone: a door in a cellar has no network.
 pub fn verify(text: &str, keys: &Path, dead: Option<&Path>, event: Option<&Path>) -> anyhow::Result<Report> {

@@ -1,23 +1,18 @@
-//! Waiting rooms on the command line: opening one, its pace, pauses and draw; and checking a draw from what is published.
+//! Waiting rooms on the command line: opening one, its pace, pauses and draw.
 
-use std::{collections::BTreeMap, fmt::Write, path::PathBuf};
+use std::{collections::BTreeMap, fmt::Write};
 
 use anyhow::{Context, bail, ensure};
 use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
-use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
-use fullhouse_protocol::line::{DrawFacts, DrawKind, Draws, LinePatch, Redraw, StaffLine};
-use serde::{Deserialize, Serialize};
+use fullhouse_protocol::line::{DrawKind, LinePatch, Redraw, StaffLine};
 use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::{
     admission::staff,
     catalog::commands::Report,
-    waiting_room::{
-        draw::{self, Public, Published, Terms},
-        open::{self, NewLine, PublicValue},
-    },
+    waiting_room::open::{self, NewLine, PublicValue},
 };
 
 #[derive(Subcommand)]
@@ -143,6 +138,14 @@ pub struct SetArgs {
     said: Said,
 }
 
+impl SetArgs {
+    fn names_something(&self) -> bool {
+        let numbers = [self.rate_min, self.rate_max, self.inside_max];
+        let words = [&self.rate, &self.holds_max, &self.checkouts_max, &self.next_batch_at];
+        numbers.iter().any(Option::is_some) || words.iter().any(|word| word.is_some())
+    }
+}
+
 #[derive(Args)]
 pub struct Said {
     /// For the log: 1 to 500 characters
@@ -189,6 +192,7 @@ pub async fn run(pool: &PgPool, command: QueueCommand) -> anyhow::Result<Report>
             done("the pass has ended".to_owned())
         }
         QueueCommand::Set(args) => {
+            ensure!(args.names_something(), "nothing is to be changed: see `fullhouse queue set --help`");
             let rate_fixed = args.rate.as_deref().map(|text| number_or(text, "auto")).transpose()?;
             let patch = LinePatch {
                 rate_minute_min: args.rate_min,
@@ -318,126 +322,6 @@ fn told(seen: &StaffLine) -> String {
         let _ = writeln!(text, "root {root} over {} entries", line.draw.entry_count.unwrap_or(0));
     }
     text
-}
-
-#[derive(Args)]
-pub struct VerifyArgs {
-    /// Slug or number
-    event: String,
-    /// Where the hub is that published it
-    #[arg(long, default_value = "http://127.0.0.1:8080", conflicts_with = "file")]
-    hub: String,
-    /// What `--save` wrote, instead of a hub
-    #[arg(long)]
-    file: Option<PathBuf>,
-    /// Keep what was published in a file
-    #[arg(long)]
-    save: Option<PathBuf>,
-    /// Another draw than the current one
-    #[arg(long)]
-    draw: Option<i32>,
-    /// Say the place of this number (as in the entry: from 0)
-    #[arg(long)]
-    number: Option<u32>,
-    /// And that it is the entry with this key (`entry_key`, hexadecimal)
-    #[arg(long, requires = "number")]
-    key: Option<String>,
-}
-
-/// Everything that a check needs.
-#[derive(Serialize, Deserialize)]
-struct Kept {
-    event_id: i64,
-    draw: DrawFacts,
-    /// Lower hex, one after the other.
-    leaves: String,
-}
-
-/// Recomputes a draw from published data alone.
-pub async fn verify(args: VerifyArgs) -> anyhow::Result<Report> {
-    let kept = match &args.file {
-        Some(file) => serde_json::from_slice(&std::fs::read(file)?).with_context(|| file.display().to_string())?,
-        None => fetch(&args).await?,
-    };
-    if let Some(file) = &args.save {
-        std::fs::write(file, serde_json::to_vec(&kept)?).with_context(|| file.display().to_string())?;
-    }
-    let facts = &kept.draw;
-    let Some(secret) = &facts.secret else { bail!("draw {} has not revealed its secret yet", facts.no) };
-    let root = facts.root.as_ref().context("the entries of this draw were never fixed")?;
-    let value = facts.public_value.as_ref().map(|v| HEXLOWER_PERMISSIVE.decode(v.as_bytes())).transpose()?;
-    let public = match (&facts.source, &facts.round) {
-        (Some(source), Some(round)) => Some(Public { source, round }),
-        _ => None,
-    };
-    let terms = Terms { event_id: kept.event_id, draw_no: u32::try_from(facts.no)?, public };
-    let leaves = leaves(&kept.leaves)?;
-    let published = Published {
-        terms,
-        commitment: hash(&facts.commitment)?,
-        count: u32::try_from(facts.entry_count.unwrap_or(0))?,
-        root: hash(root)?,
-        public_value: value.as_deref(),
-        secret: hash(secret)?,
-    };
-    let places = match draw::check(&published, leaves.clone()) {
-        Ok(places) => places,
-        Err(fault) => return Ok(Report { text: format!("this draw is not what it says: {fault}"), failed: true }),
-    };
-    let kind = match facts.kind {
-        DrawKind::Verifiable => "verifiable: compare the public value with its source",
-        DrawKind::Committed => "committed: nobody but the operator had a say in it",
-    };
-    let mut text = format!(
-        "draw {} of event {}: commitment, root and places of {} entries are as published ({kind})\n",
-        facts.no,
-        kept.event_id,
-        places.len()
-    );
-    if let (Some(source), Some(round), Some(value)) = (&facts.source, &facts.round, &facts.public_value) {
-        let _ = writeln!(text, "{source}, {round}: {value}");
-    }
-    if let Some(why) = &facts.abandoned_why {
-        let _ = writeln!(text, "it was given up: {why}");
-    }
-    if let Some(number) = args.number {
-        if let Some(key) = &args.key {
-            let key = HEXLOWER_PERMISSIVE.decode(key.as_bytes())?;
-            let key: [u8; 16] = key.try_into().ok().context("an entry's key has 32 hexadecimal digits")?;
-            let leaf = leaves.get(number as usize).context("this number was not drawn")?;
-            if draw::leaf(kept.event_id, number.into(), &key) != *leaf {
-                return Ok(Report {
-                    text: format!("{text}number {number} is not the entry with this key"),
-                    failed: true,
-                });
-            }
-        }
-        match places.get(number as usize) {
-            Some(place) => writeln!(text, "number {number} has place {place} ({} people before it)", place)?,
-            None => writeln!(text, "number {number} came after the draw: its place is its number")?,
-        }
-    }
-    done(text)
-}
-
-async fn fetch(args: &VerifyArgs) -> anyhow::Result<Kept> {
-    let base = format!("{}/api/events/{}/queue/draws", args.hub.trim_end_matches('/'), args.event);
-    let http = reqwest::Client::new();
-    let draws: Draws = http.get(&base).send().await?.error_for_status()?.json().await?;
-    let wanted = |d: &&DrawFacts| args.draw.map_or(d.abandoned_at.is_none(), |no| d.no == no);
-    let draw = draws.draws.iter().find(wanted).context("there is no such draw")?.clone();
-    let leaves = http.get(format!("{base}/{}/leaves", draw.no)).send().await?.error_for_status()?.bytes().await?;
-    Ok(Kept { event_id: draws.event_id, draw, leaves: HEXLOWER.encode(&leaves) })
-}
-
-fn hash(hex: &str) -> anyhow::Result<[u8; 32]> {
-    HEXLOWER_PERMISSIVE.decode(hex.as_bytes())?.try_into().ok().context("a hash has 64 hexadecimal digits")
-}
-
-fn leaves(hex: &str) -> anyhow::Result<Vec<[u8; 32]>> {
-    let bytes = HEXLOWER_PERMISSIVE.decode(hex.as_bytes())?;
-    ensure!(bytes.len() % 32 == 0, "leaves have 32 bytes each");
-    Ok(bytes.chunks_exact(32).map(|leaf| leaf.try_into().expect("chunks are 32 bytes")).collect())
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod catalog; // plans, events, lists
 mod venues; // what an import does to its venue
 mod waiting_room; // standing in line
 mod admission; // coming in
+mod line_commands; // queues and draws by commands
 mod holding; // holding seats over the wire
 mod desks; // what a hub's desks take up
 mod box_office; // what each kind of terminal may do

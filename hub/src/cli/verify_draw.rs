@@ -1,0 +1,221 @@
+//! Whether a draw is what it says, from what is published alone: no database, and no belief in whoever runs the hub.
+//!
+//! Three ends, for scripts: right (0), false (1), and not decided (3), where something is missing to say so.
+
+use std::{
+    fmt::{Display, Write},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context, ensure};
+use bytes::Bytes;
+use clap::Args;
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
+use fullhouse_protocol::line::{DrawFacts, DrawKind, Draws};
+use serde::{Deserialize, Serialize};
+
+use super::commands::Undecided;
+use crate::{
+    catalog::commands::Report,
+    waiting_room::draw::{self, Fault, Public, Published, Terms, Tree},
+};
+
+/// The leaves of half a million entries are 16 MB.
+const FETCH_MAX: Duration = Duration::from_secs(120);
+
+#[derive(Args)]
+pub struct VerifyArgs {
+    /// Slug or number
+    event: String,
+    /// Where the hub is that published it
+    #[arg(long, default_value = "http://127.0.0.1:8080", conflicts_with = "file")]
+    hub: String,
+    /// What `--save` wrote, instead of a hub
+    #[arg(long)]
+    file: Option<PathBuf>,
+    /// Keep what was published in a file
+    #[arg(long)]
+    save: Option<PathBuf>,
+    /// Another draw than the current one
+    #[arg(long)]
+    draw: Option<i32>,
+    /// Say the place of this number (as in the entry: from 0)
+    #[arg(long)]
+    number: Option<u32>,
+    /// And that it is the entry with this key (`entry_key`, hexadecimal)
+    #[arg(long, requires = "number")]
+    key: Option<String>,
+}
+
+/// Everything that a check needs.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    event_id: i64,
+    draw: DrawFacts,
+    /// Lower hex, one after the other.
+    leaves: String,
+}
+
+/// Recomputes a draw from published data alone. What is false is a refusal, what is missing is not decided.
+pub async fn verify(args: VerifyArgs) -> anyhow::Result<Report> {
+    let kept = match &args.file {
+        Some(file) => kept_in(file, &args.event)?,
+        None => fetch(&args).await?,
+    };
+    if let Some(file) = &args.save {
+        std::fs::write(file, serde_json::to_vec(&kept)?).with_context(|| file.display().to_string())?;
+    }
+    let facts = &kept.draw;
+    let (Some(secret), Some(root)) = (&facts.secret, &facts.root) else { return Err(undecided(missing(facts))) };
+    let value = facts.public_value.as_ref().map(|v| HEXLOWER_PERMISSIVE.decode(v.as_bytes())).transpose()?;
+    let public = match (&facts.source, &facts.round) {
+        (Some(source), Some(round)) => Some(Public { source, round }),
+        _ => None,
+    };
+    let terms = Terms { event_id: kept.event_id, draw_no: u32::try_from(facts.no)?, public };
+    let leaves = leaves(&kept.leaves)?;
+    let published = Published {
+        terms,
+        commitment: hash(&facts.commitment)?,
+        count: u32::try_from(facts.entry_count.unwrap_or(0))?,
+        root: hash(root)?,
+        public_value: value.as_deref(),
+        secret: hash(secret)?,
+    };
+    let places = match draw::check(&published, leaves.clone()) {
+        Ok(places) => places,
+        Err(fault) => return Ok(wrong(&differs(&published, leaves, fault))),
+    };
+    let kind = match facts.kind {
+        DrawKind::Verifiable => "verifiable: compare the public value with its source",
+        DrawKind::Committed => "committed: nobody but the operator had a say in it",
+    };
+    let mut text = format!(
+        "draw {} of event {}: commitment, root and places of {} entries are as published ({kind})\n",
+        facts.no,
+        kept.event_id,
+        places.len()
+    );
+    if let (Some(source), Some(round), Some(value)) = (&facts.source, &facts.round, &facts.public_value) {
+        let _ = writeln!(text, "{source}, {round}: {value}");
+    }
+    if let Some(why) = &facts.abandoned_why {
+        let _ = writeln!(text, "it was given up: {why}");
+    }
+    if let Some(number) = args.number {
+        if let Some(key) = &args.key {
+            let key = HEXLOWER_PERMISSIVE.decode(key.as_bytes()).ok().and_then(|key| <[u8; 16]>::try_from(key).ok());
+            let key = key.context("an entry's key has 32 hexadecimal digits")?;
+            let leaf = leaves.get(number as usize).context("this number was not drawn: it came after the closing")?;
+            if draw::leaf(kept.event_id, number.into(), &key) != *leaf {
+                return Ok(wrong(&format!("number {number} is not the entry with this key")));
+            }
+        }
+        match places.get(number as usize) {
+            Some(place) => {
+                let shown = place + 1;
+                writeln!(text, "number {number} has place {place}: {place} people before it (pages say {shown})")?;
+            }
+            None => writeln!(text, "number {number} came after the draw: its place is its number")?,
+        }
+    }
+    Ok(Report { text, failed: false })
+}
+
+fn undecided(why: impl Display) -> anyhow::Error {
+    Undecided(format!("NOT DECIDED: {why}")).into()
+}
+
+fn wrong(what: &str) -> Report {
+    Report { text: format!("FALSE: {what}"), failed: true }
+}
+
+/// What a draw has not published yet.
+fn missing(facts: &DrawFacts) -> String {
+    let no = facts.no;
+    if let (Some(why), None) = (&facts.abandoned_why, &facts.root) {
+        return format!("draw {no} was given up before its entries were fixed: {why}");
+    }
+    if facts.root.is_none() {
+        return format!("nothing is drawn yet: the entries of draw {no} are not fixed");
+    }
+    if facts.drawn_at.is_some() {
+        return format!("draw {no} is drawn, and its secret is not out yet: it is published as the sale opens");
+    }
+    match (&facts.source, &facts.round, &facts.public_value) {
+        (Some(source), Some(round), None) => {
+            format!("nothing is drawn yet: draw {no} waits for its public value ({source}, {round})")
+        }
+        _ => format!("nothing is drawn yet: draw {no} is about to be drawn"),
+    }
+}
+
+/// What is wrong, with what was published beside what follows from the rest.
+fn differs(published: &Published, leaves: Vec<[u8; 32]>, fault: Fault) -> String {
+    let hex = |hash: &[u8; 32]| HEXLOWER.encode(hash);
+    let (said, found) = match fault {
+        Fault::Commitment => (hex(&published.commitment), hex(&published.terms.commitment(&published.secret))),
+        Fault::Count => (published.count.to_string(), leaves.len().to_string()),
+        Fault::Root => (hex(&published.root), hex(&Tree::new(leaves).root())),
+        Fault::ValueMissing | Fault::ValueNotAnnounced => return fault.to_string(),
+    };
+    format!("{fault}\npublished: {said}\ncomputed:  {found}")
+}
+
+/// What `--save` has kept.
+fn kept_in(file: &Path, event: &str) -> anyhow::Result<Kept> {
+    let name = file.display();
+    let bytes = std::fs::read(file).map_err(|e| undecided(format!("{name}: {e}")))?;
+    let kept: Kept = serde_json::from_slice(&bytes)
+        .map_err(|e| undecided(format!("{name} is not what `verify-draw --save` writes: {e}")))?;
+    if event.parse().is_ok_and(|id: i64| id != kept.event_id) {
+        return Err(undecided(format!("{name} is of event {}, not of {event}", kept.event_id)));
+    }
+    Ok(kept)
+}
+
+/// The leaves of a draw that can't be checked yet are not asked for: there may be none.
+async fn fetch(args: &VerifyArgs) -> anyhow::Result<Kept> {
+    let base = format!("{}/api/events/{}/queue/draws", args.hub.trim_end_matches('/'), args.event);
+    let http = reqwest::Client::new();
+    let draws: Draws = get(&http, &base).await?.json().await.map_err(|e| undecided(format!("{base}: {e}")))?;
+    let wanted = |d: &&DrawFacts| args.draw.map_or(d.abandoned_at.is_none(), |no| d.no == no);
+    let no_such = || undecided(format!("{} has no such draw; it has {}", args.event, draws.draws.len()));
+    let draw = draws.draws.iter().find(wanted).ok_or_else(no_such)?.clone();
+    let leaves = if draw.secret.is_some() && draw.root.is_some() {
+        let address = format!("{base}/{}/leaves", draw.no);
+        get(&http, &address).await?.bytes().await.map_err(|e| undecided(format!("{address}: {e}")))?
+    } else {
+        Bytes::new()
+    };
+    Ok(Kept { event_id: draws.event_id, draw, leaves: HEXLOWER.encode(&leaves) })
+}
+
+/// An answer of the hub's, or what it says instead.
+async fn get(http: &reqwest::Client, address: &str) -> anyhow::Result<reqwest::Response> {
+    let answer = http.get(address).timeout(FETCH_MAX).send().await;
+    let answer = answer.map_err(|e| undecided(format!("{address} does not answer: {:#}", anyhow::Error::from(e))))?;
+    if answer.status().is_success() {
+        return Ok(answer);
+    }
+    let status = answer.status();
+    // Not every 404 is a hub's.
+    let code = answer.json::<serde_json::Value>().await.ok().and_then(|body| body["code"].as_str().map(str::to_owned));
+    Err(undecided(match code.as_deref() {
+        Some("event_unknown" | "not_found") => format!("{address}: there is no such event"),
+        Some("line_unknown") => format!("{address}: the event has no waiting room"),
+        Some(code) => format!("{address}: the hub answers {status} ({code})"),
+        None => format!("{address}: whoever answers there ({status}) is no hub"),
+    }))
+}
+
+fn hash(hex: &str) -> anyhow::Result<[u8; 32]> {
+    HEXLOWER_PERMISSIVE.decode(hex.as_bytes())?.try_into().ok().context("a hash has 64 hexadecimal digits")
+}
+
+fn leaves(hex: &str) -> anyhow::Result<Vec<[u8; 32]>> {
+    let bytes = HEXLOWER_PERMISSIVE.decode(hex.as_bytes())?;
+    ensure!(bytes.len() % 32 == 0, "leaves have 32 bytes each");
+    Ok(bytes.chunks_exact(32).map(|leaf| leaf.try_into().expect("chunks are 32 bytes")).collect())
+}
