@@ -163,6 +163,14 @@ export class Hub {
       tries: TRIES,
     });
 
+  /** Goes out; the place inside is the next one's. Nobody inside any more is as good. */
+  goOut = (event: number) =>
+    this.send<void>('DELETE', `/api/events/${event}/queue/pass`, { tries: TRIES });
+
+  /** What has no name of its own here: an operator's page knows what it asks. Reads are repeated, writes are not. */
+  ask = <T>(method: 'GET' | 'PATCH' | 'POST', address: string, body?: unknown) =>
+    this.send<T>(method, address, { body, tries: method === 'GET' ? TRIES : 1 });
+
   // ---- how it is asked ----
 
   private get<T>(address: string): Promise<T> {

@@ -243,6 +243,18 @@ export class LineRoom {
     return true;
   }
 
+  /** Done in the hall before the time is over: the next one comes in. */
+  async goOut(): Promise<void> {
+    try {
+      await this.stand.goOut();
+      this.tabs?.postMessage('left');
+      // Whoever still holds seats pays for them there.
+    } catch (error) {
+      this.failed = explain(error);
+      announce(this.failed, true);
+    }
+  }
+
   /** Out of the hall, to the line: the turn is over. */
   goBack(): void {
     this.inHall = false;

@@ -59,6 +59,7 @@ function world() {
     renew: (): Pass => {
       throw problem('pass_expired');
     },
+    goOut: (): void => {},
     placeFrom: (): number | null => null,
     /** Lets time pass, and everything that was due happen. */
     async pass(ms: number) {
@@ -97,6 +98,7 @@ function world() {
         renewPass: (_event, pass) => ask(`renew ${pass}`, () => w.renew()),
         wish: (_event, preferences) => ask('wish', () => ({ ...w.stand.entry!, preferences })),
         leaveLine: () => ask('leave', () => undefined),
+        goOut: () => ask('out', () => w.goOut()),
       },
       now: () => now,
       after: (ms, run) => {
@@ -392,6 +394,20 @@ describe('a pass', () => {
     w.renew = () => passUntil(1_000_000);
     await w.pass(300_000);
     expect(w.stand.stage).toBe('inside');
+  });
+
+  it('ends by a press, also where it has ended already; not while nobody knows', async () => {
+    w.goOut = () => {
+      throw new UnknownOutcome('no answer');
+    };
+    await expect(w.stand.goOut()).rejects.toThrow();
+    expect(w.stand.stage).toBe('inside');
+    w.goOut = () => {
+      throw problem('pass_over');
+    };
+    await w.stand.goOut();
+    expect(w.stand.stage).toBe('turn_over');
+    expect(w.ends).toEqual(['left']);
   });
 
   it('that was refused at the seats is looked at anew', async () => {

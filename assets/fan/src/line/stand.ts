@@ -32,10 +32,10 @@ export type Stage =
   /** Another device has taken our stand over. */
   | 'moved';
 
-export type TurnEnd = 'time' | 'complete' | 'revoked';
+export type TurnEnd = 'time' | 'complete' | 'revoked' | 'left';
 
 export interface StandPorts {
-  hub: Pick<Hub, 'entry' | 'comeIn' | 'renewPass' | 'wish' | 'leaveLine'>;
+  hub: Pick<Hub, 'entry' | 'comeIn' | 'renewPass' | 'wish' | 'leaveLine' | 'goOut'>;
   /** The hub's time. */
   now(): number;
   after(ms: number, run: () => void): () => void;
@@ -278,6 +278,17 @@ export class Stand {
     this.forget();
     this.known = true;
     this.heard.changed();
+  }
+
+  /** Done in the hall: the place inside is the next one's. What is held stays payable. */
+  async goOut(): Promise<void> {
+    try {
+      await this.ports.hub.goOut(this.event);
+    } catch (error) {
+      // It had ended already.
+      if (!(error instanceof ProblemError) || error.code !== 'pass_over') throw error;
+    }
+    this.turnOver('left');
   }
 
   /** The page is shown again. */
