@@ -226,10 +226,11 @@ export async function callOff(chrome, house, eventId) {
 
 /**
  * Puts an event on that has a line before it: 32 chairs, or `rows` of `seats`. Joining begins at once (or
- * `opensInS` from now) and ends, and the sale begins, `joinS` later. Answers its id.
+ * `opensInS` from now) and ends, and the sale begins, `joinS` later, or when a test says so (`opens`). `first` is
+ * done with the event's number before it has its line. Answers that number.
  */
 export async function putOnWithLine(chrome, house, slug, options = {}) {
-  const { opensInS = 0, joinS = 15, rate = 600, insideMax = 1, draw = {} } = options;
+  const { opensInS = 0, joinS = 3600, rate = 600, insideMax = 1, draw = {} } = options;
   const joinsAt = Date.now() + opensInS * 1000;
   const closesAt = joinsAt + joinS * 1000;
   const saleAt = closesAt + (options.waitS ?? 0) * 1000;
@@ -273,6 +274,7 @@ export async function putOnWithLine(chrome, house, slug, options = {}) {
     'Aurora Hall',
   );
   const { event } = await house.api(`/api/events/${slug}?seats=none`);
+  await options.first?.(event.id);
   await asOperator(chrome, house, 'POST', `/api/staff/events/${event.id}/queue`, {
     joins_at: new Date(joinsAt).toISOString(),
     closes_at: new Date(closesAt).toISOString(),
@@ -284,20 +286,38 @@ export async function putOnWithLine(chrome, house, slug, options = {}) {
   return event.id;
 }
 
+/** Everybody who was to join has joined: the entries are fixed, and the sale opens, now. */
+export async function opens(house, id) {
+  await house.sql(`
+    update event set on_sale_at = clock_timestamp() where id = ${id};
+    update line set closes_at = clock_timestamp(), revision = revision + 1 where event_id = ${id};`);
+}
+
 /** Joins the line by the page, with an address that is checked by the link of the mail. */
 export async function joinLine(page, house, slug) {
   await page.goto(`${house.url}/events/${slug}`);
+  await shows(page, 'join-button');
   await page.getByTestId('join-button').click();
-  const first = page.getByTestId('waiting').or(page.getByTestId('address-link'));
-  await first.waitFor({ timeout: 3 * HUNG });
+  await shows(page, 'waiting', 'address-link');
   if (await page.getByTestId('address-link').isVisible()) {
     const link = await page.getByTestId('address-link').getAttribute('href');
     const mail = await page.context().newPage();
     await mail.goto(link);
-    await mail.getByTestId('address-done').waitFor();
+    await shows(mail, 'address-done');
     await mail.close();
   }
-  await page.getByTestId('waiting').waitFor({ timeout: 3 * HUNG });
+  await shows(page, 'waiting');
+}
+
+/** Waits until a page shows one of these; if it does not, the failure says what it shows instead. */
+export async function shows(page, ...testIds) {
+  const wanted = testIds.map((id) => page.getByTestId(id)).reduce((one, other) => one.or(other));
+  try {
+    await wanted.first().waitFor({ timeout: 3 * HUNG });
+  } catch {
+    const text = await page.locator('body').innerText();
+    throw new Error(`${page.url()} does not show ${testIds.join(' or ')}, but: ${text}`);
+  }
 }
 
 /** Opens an event's page, and waits until its map is live. */

@@ -162,6 +162,14 @@ impl EventCache {
         .await
     }
 
+    /// What was read before this moment is not given any more: staff have changed something of the event that
+    /// everybody is to see at once. Other hubs find it out by themselves, in seconds.
+    pub async fn forget(&self, event_id: i64) {
+        // A page that is being read at this moment goes too; whoever waits for it has asked before.
+        self.0.pages.lock().await.retain(|(event, _), _| *event != event_id);
+        self.0.list.lock().await.read = None;
+    }
+
     /// The slot of a page; pages that nobody has asked for go.
     async fn slot(&self, event_id: i64, seats: Seats) -> Arc<Mutex<PageSlot>> {
         let mut pages = self.0.pages.lock().await;

@@ -64,6 +64,8 @@ pub async fn open(
         Ok::<_, OpenError>(seen)
     })
     .await?;
+    // An event's page says whether there is a line before its hall.
+    hub.events.forget(event_id).await;
     Ok((StatusCode::CREATED, Json(seen.ok_or(Code::LineUnknown)?)).into_response())
 }
 

@@ -82,15 +82,17 @@ export class EventRoom {
   /** Counts what this window asked of the hub: an answer from before the last one is old. */
   private verbs = 0;
 
-  static async open(page: EventPage, gate: Gate | null): Promise<EventRoom> {
+  /** `lined`: the house has put a line before the event since the page was read, and we are not in it. */
+  static async open(page: EventPage, gate: Gate | null, lined: () => void): Promise<EventRoom> {
     const geometry = await hub.geometry(page.plan.geometry);
-    return new EventRoom(page, new Board(readPlan(coloured(geometry, page))), gate);
+    return new EventRoom(page, new Board(readPlan(coloured(geometry, page))), gate, lined);
   }
 
   private constructor(
     page: EventPage,
     board: Board,
     private readonly gate: Gate | null,
+    private readonly lined: () => void,
   ) {
     this.page = page;
     this.board = board;
@@ -382,7 +384,13 @@ export class EventRoom {
       return false;
     }
     if (this.off && !before) this.calledOff();
+    this.lookForLine();
     return true;
+  }
+
+  /** Whoever holds seats already pays for them here; everybody else has to go through the line. */
+  private lookForLine(): void {
+    if (this.page.event.has_line && !this.gate && !this.hold && !this.busy) this.lined();
   }
 
   /** Whether the event was called off. */
@@ -449,7 +457,8 @@ export class EventRoom {
       if (isCode(error, 'leaves_single_seat') && singles?.length) this.single(singles);
       else this.say(explain(error));
       const { code } = error instanceof ProblemError ? error : { code: '' };
-      if (code.startsWith('sale_') || code === 'event_cancelled') void this.readSale();
+      if (code.startsWith('sale_') || code === 'event_cancelled' || code === 'pass_missing')
+        void this.readSale();
       // Whatever was refused, what we hold may be other than we thought.
       void this.readHold();
     } finally {
