@@ -30,7 +30,7 @@ const PAGE: &str = "/index.html";
 /// What the build names after its content never changes.
 const HASHED: &str = "/assets/";
 /// Paths of the page's own router; each is answered with the page.
-const PAGES: [&str; 3] = ["/events", "/orders", "/signin"];
+const PAGES: [&str; 4] = ["/events", "/orders", "/signin", "/staff"];
 
 struct File {
     kind: &'static str,
@@ -188,7 +188,16 @@ mod tests {
     fn the_page_answers_for_its_own_paths_and_nothing_else_does() {
         let assets = page();
         let get = |path| assets.answer(&Method::GET, path, &HeaderMap::new());
-        for path in ["/", "/events/3", "/events/spring-gala", "/orders", "/orders/1", "/signin", "/index.html"] {
+        for path in [
+            "/",
+            "/events/3",
+            "/events/spring-gala",
+            "/orders",
+            "/orders/1",
+            "/signin",
+            "/staff/lines/spring-gala",
+            "/index.html",
+        ] {
             assert_eq!(
                 (get(path).status(), header(&get(path), header::CACHE_CONTROL)),
                 (StatusCode::OK, "no-cache"),

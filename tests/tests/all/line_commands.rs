@@ -77,7 +77,9 @@ async fn an_operator_sees_to_a_line_by_commands() {
     shell.ends(&format!("{open} --closes-at {late}"), 1, "before the sale opens").await;
     shell.ends(&format!("{open} --closes-at {now}"), 1, "joining has to begin before it ends").await;
     shell.ends(&format!("{open} --closes-at soon"), 2, "--closes-at").await;
-    shell.ends(&format!("queue open nowhere --joins-at {now} --closes-at {soon}"), 1, "there is no event nowhere").await;
+    shell
+        .ends(&format!("queue open nowhere --joins-at {now} --closes-at {soon}"), 1, "there is no event nowhere")
+        .await;
     shell.ends(&format!("queue show {event}"), 1, "has no waiting room").await;
     let open = format!("{open} --closes-at {soon}");
     shell.ends(&format!("{open} --source 'a beacon'"), 2, "--round").await;

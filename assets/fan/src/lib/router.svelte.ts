@@ -8,6 +8,8 @@ export type Route =
   | { page: 'order'; id: string }
   | { page: 'signin'; next: string }
   | { page: 'address'; code: string }
+  | { page: 'staff' }
+  | { page: 'staff-line'; slug: string }
   | { page: 'nowhere' };
 
 let current = $state.raw<Route>(read());
@@ -50,6 +52,9 @@ function read(): Route {
   const [first, second, third, ...rest] = location.pathname.split('/').filter(Boolean).map(decode);
   if (first === 'events' && second && third === 'draw' && rest.length === 0)
     return { page: 'draw', slug: second };
+  if (first === 'staff' && !second) return { page: 'staff' };
+  if (first === 'staff' && second === 'lines' && third && rest.length === 0)
+    return { page: 'staff-line', slug: third };
   if (third !== undefined) return { page: 'nowhere' };
   if (first === undefined) return { page: 'programme' };
   if (first === 'events' && second) return { page: 'event', slug: second };
