@@ -2,7 +2,7 @@
 
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -149,6 +149,17 @@ export class House {
       ...['-qAtc', text],
     ]);
     return stdout.trim();
+  }
+
+  /** Its database answers nobody from now on (`SIGSTOP`), or goes on where it was (`SIGCONT`). */
+  async database(signal) {
+    const [pid] = (await readFile(join(this.#data, 'postgres', 'postmaster.pid'), 'utf8')).split(
+      '\n',
+    );
+    // The postmaster first, so that it makes no more of them meanwhile.
+    process.kill(Number(pid), signal);
+    const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
+    for (const child of children.split(' ').filter(Boolean)) process.kill(Number(child), signal);
   }
 
   /** JSON from the public API, as anybody gets it. */

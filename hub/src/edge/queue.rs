@@ -2,13 +2,14 @@
 
 use axum::{
     Json,
-    extract::{FromRequestParts, Path, State},
+    extract::{FromRef, FromRequestParts, Path, State},
     http::{HeaderValue, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
 };
 use chrono::{DateTime, Utc};
 use data_encoding::HEXLOWER;
 use fullhouse_protocol::line::{DrawFacts, Draws, Entry, InclusionProof, JoinRequest, Line, Pass, Preferences};
+use futures_util::FutureExt;
 use serde::de::DeserializeOwned;
 
 use super::{
@@ -21,6 +22,7 @@ use crate::{
     catalog::cache::EventCache,
     db,
     keys::OpenError,
+    push::Rooms,
     serve::Hub,
     waiting_room::{
         door::{self, Bound, DoorError},
@@ -89,8 +91,26 @@ impl FromRequestParts<Hub> for ShownPass {
 #[utoipa::path(get, path = "/api/events/{id}/queue", tag = "queue", params(("id" = String, Path, description = "Number or slug")),
     responses((status = 200, body = Line), (status = "4XX", description = "`line_unknown`")))]
 pub async fn line(State(hub): State<Hub>, PathEvent(event_id): PathEvent) -> Result<Response, Problem> {
-    let seen = hub.room.shown(event_id).await?.ok_or(Code::LineUnknown)?;
-    Ok(([(header::CACHE_CONTROL, A_SECOND)], Json(seen.line)).into_response())
+    let line = match hub.room.shown(event_id).await {
+        Ok(None) => return Err(Code::LineUnknown.into()),
+        Ok(Some(seen)) if seen.line.database_late => newest(&hub, event_id, Some(seen.line)),
+        Ok(Some(seen)) => Some(seen.line),
+        Err(error) => match newest(&hub, event_id, None).filter(|_| db::is_transient(&error)) {
+            Some(line) => Some(line),
+            None => return Err(error.into()),
+        },
+    };
+    Ok(([(header::CACHE_CONTROL, A_SECOND)], Json(line.ok_or(Code::LineUnknown)?)).into_response())
+}
+
+/// While the database does not answer: how things stood when it was looked at last or, if that is newer, as the last
+/// frame tells it. Looking is seldom; frames come all the time, as long as somebody waits here.
+fn newest(hub: &Hub, event_id: i64, looked: Option<Line>) -> Option<Line> {
+    // A room that is not open would have to be read from the database.
+    let room = Rooms::from_ref(hub).line(event_id).now_or_never().and_then(Result::ok).flatten();
+    let framed = room.and_then(|room| serde_json::from_str::<Line>(&room.newest()?).ok());
+    let framed = framed.filter(|line| looked.as_ref().is_none_or(|looked| looked.revision < line.revision));
+    framed.map(|line| Line { database_late: true, ..line }).or(looked)
 }
 
 /// A proof of work for this session and event. It costs more under load, and for whoever asks again and again.

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use fullhouse_protocol::frames::{Head, Position, encode_body};
+use fullhouse_protocol::frames::{Frame, Head, Position, encode_body};
 
 use super::{Next, Room, Source, Topic};
 use crate::push::{ring::Ring, wire};
@@ -67,6 +67,14 @@ impl Room<Line> {
         line.put(*head, bytes);
         self.tell(&line);
         true
+    }
+
+    /// The newest revision, as its frame says it: JSON.
+    pub fn newest(&self) -> Option<String> {
+        match Frame::decode(wire::content(self.read().ring.last()?)) {
+            Ok(Frame::Line { json, .. }) => Some(json),
+            _ => None,
+        }
     }
 
     pub fn source(&self) -> Source {
