@@ -34,6 +34,9 @@ class World {
   sockets: { node: number; handlers: SocketHandlers }[] = [];
   asked: string[] = [];
   works = true;
+  /** Sockets that died asleep: open as far as anybody knows, and nothing comes. */
+  silent = false;
+  wake: (awake: boolean) => void = () => {};
   shown: number[] = [];
   states: FeedState[] = [];
   readonly feed: LineFeed;
@@ -65,7 +68,10 @@ class World {
       now: () => this.now,
       after: (ms, run) => this.after(ms, run),
       random,
-      onWake: () => () => {},
+      onWake: (wake) => {
+        this.wake = wake;
+        return () => {};
+      },
     };
     this.feed = new LineFeed(7, ports, {
       line: (line, committedAt) => {
@@ -83,6 +89,7 @@ class World {
   }
 
   send(socket: { node: number; handlers: SocketHandlers }) {
+    if (this.silent) return;
     socket.handlers.message(encodeFrame(frame(this.nodes[socket.node])).buffer);
   }
 
@@ -146,6 +153,28 @@ describe("a line's feed", () => {
       world.feed.stop();
     });
   }
+
+  it('is right within two seconds of being shown again, though its socket died asleep', async () => {
+    for (let seed = 1; seed <= 20; seed++) {
+      const world = new World(seeded(seed * 7919));
+      world.feed.start();
+      await world.run(2_000);
+      world.silent = true;
+      world.wake(false);
+      [0, 1].forEach((node) => world.move(node, 9));
+      await world.run(600_000 * (seed % 2));
+      world.wake(true);
+      await world.run(2_000);
+      expect(world.shown.at(-1), `seed ${seed}`).toBe(9);
+      // And stays so: what comes next comes by a new socket.
+      world.silent = false;
+      await world.run(5_000);
+      [0, 1].forEach((node) => world.move(node, 10));
+      await world.run(500);
+      expect(world.shown.at(-1), `seed ${seed}`).toBe(10);
+      world.feed.stop();
+    }
+  });
 
   it('returns by its revision, and is given what it missed', async () => {
     const world = new World(seeded(5));
