@@ -12,12 +12,15 @@ mod venues; // what an import does to its venue
 mod waiting_room; // standing in line
 mod admission; // coming in
 mod line_commands; // queues and draws by commands
+mod line_faults; // hubs that share a line, killed in the middle of it
+mod line_edges; // addresses, times and mails at a line's door
 mod holding; // holding seats over the wire
 mod desks; // what a hub's desks take up
 mod box_office; // what each kind of terminal may do
 mod fairness; // what each rule of the door is worth
 mod load; // what hubs measure of themselves
 mod pace; // how fast a line is called, whatever goes wrong
+mod pace_real; // and of a real hub that is really too slow
 mod races; // many at once, each with its control
 mod aborts; // clients that hang up inside BEGIN and COMMIT
 mod crash; // the hub killed at any moment

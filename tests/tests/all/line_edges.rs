@@ -1,0 +1,176 @@
+//! The edges of a line's door: addresses and who names them, challenges whose time is over, and the mail that checks an
+//! address.
+
+use chrono::TimeDelta;
+use fullhouse::{config::Config, serve::Roles};
+use fullhouse_tests::{
+    fan::{self, Fan},
+    hub::Hub,
+    line::{BY_HAND, Line, challenge, enter, hold, inside, join, join_with, mine, quick, solved},
+    rows::Rows,
+    smtp::Smtp,
+};
+use reqwest::{Method, StatusCode};
+use serde_json::json;
+
+/// Another hub instead of the line's own.
+async fn anew(line: Line, config: Config, roles: Roles) -> Line {
+    let Line { database, clock, hub, event } = line;
+    hub.stop().await;
+    Line { database, clock, hub: Hub::start_as(config, roles).await, event }
+}
+
+/// Asks for challenges from behind whatever `x-forwarded-for` says; how each was answered.
+async fn from_behind(line: &Line, fan: &Fan, forwarded: &[&str]) -> Vec<u16> {
+    let path = format!("/api/events/{}/queue/challenge", line.event);
+    let mut answers = Vec::new();
+    for addresses in forwarded {
+        let request = fan.request(Method::GET, &path).header("x-forwarded-for", *addresses);
+        answers.push(fan.send(request).await.status.as_u16());
+    }
+    answers
+}
+
+#[tokio::test]
+async fn one_net_of_ipv6_is_one_address_and_a_named_proxy_says_which() {
+    let line = Line::open_with(Rows::new(1, 5), None, |config| {
+        config.waiting_room.address_challenges_max = 3;
+        config.http.trusted_proxies = vec!["127.0.0.1".into(), "10.0.0.9".into()];
+    })
+    .await;
+    let fan = &line.people(1).await[0];
+    // Whoever has a /64 has 2^64 addresses; they count as one.
+    let one_net = ["2001:db8:1:2::1", "2001:db8:1:2::2", "2001:db8:1:2:ffff::3", "[2001:db8:1:2:5::4]:443"];
+    assert_eq!(from_behind(&line, fan, &one_net).await, [200, 200, 200, 429]);
+    assert_eq!(from_behind(&line, fan, &["2001:db8:1:3::1"]).await, [200], "the net beside it is another");
+    // Of a chain, the last that is none of our proxies; what the client wrote before it counts for nothing.
+    let chain = ["192.0.2.7", "198.51.100.1, 192.0.2.7", "198.51.100.2, 192.0.2.7, 10.0.0.9", "203.0.113.1, 192.0.2.7"];
+    assert_eq!(from_behind(&line, fan, &chain).await, [200, 200, 200, 429]);
+    assert_eq!(from_behind(&line, fan, &["192.0.2.8"]).await, [200]);
+    // IPv4 in IPv6's clothes is the same IPv4.
+    assert_eq!(from_behind(&line, fan, &["::ffff:192.0.2.7", "192.0.2.8", "192.0.2.8"]).await, [429, 200, 200]);
+    assert_eq!(from_behind(&line, fan, &["192.0.2.8", "nonsense"]).await, [429, 200], "no address: the proxy's own");
+    line.close().await;
+}
+
+/// A whole venue behind one address, by the settings that come with the hub: everybody joins, comes in and holds.
+#[tokio::test]
+async fn two_hundred_buyers_behind_one_address_get_in_and_hold() {
+    let line = Line::open_with(Rows::new(10, 25), None, |_| {}).await;
+    line.run("update line set inside_max = 200").await;
+    let people = line.people(200).await;
+    let joined = futures_util::future::join_all(people.iter().map(|fan| join(fan, line.event))).await;
+    assert!(joined.iter().all(|answer| answer.status == StatusCode::CREATED));
+    let mut called = line.opens().await;
+    while called < 200 {
+        line.clock.advance(TimeDelta::seconds(1)).await;
+        called += line.look().await;
+    }
+    let event = line.event;
+    let held = people.iter().enumerate().map(|(seat, fan)| async move {
+        let pass = inside(fan, event).await;
+        hold(fan, event, &[seat as i32], Some(&pass)).await.status
+    });
+    assert!(futures_util::future::join_all(held).await.iter().all(StatusCode::is_success));
+    assert_eq!(line.count("select count(*) from event_seat where status = 1").await, 200);
+    line.close().await;
+}
+
+#[tokio::test]
+async fn a_challenge_whose_time_is_over_is_refused_as_such_and_a_new_one_is_taken() {
+    // Its time is over as it is made: what a page sends that has slept for a quarter of an hour.
+    let line = Line::open_with(Rows::new(1, 5), None, |config| config.waiting_room.challenge_age_max_s = -1).await;
+    let fan = line.people(1).await.remove(0);
+    let stale = solved(challenge(&fan, line.event).await);
+    assert_eq!(join_with(&fan, line.event, &stale).await.code(), "challenge_expired");
+    assert_eq!(mine(&fan, line.event).await.code(), "entry_none");
+    let mut config = line.database.config().await;
+    quick(&mut config);
+    let line = anew(line, config, BY_HAND).await;
+    let fan = fan.at(&line.hub.url());
+    assert_eq!(join_with(&fan, line.event, &stale).await.code(), "challenge_expired", "at any hub");
+    assert_eq!(join(&fan, line.event).await.status, StatusCode::CREATED);
+    line.close().await;
+}
+
+#[tokio::test]
+async fn whose_turn_was_ended_is_out_until_they_are_called_again() {
+    let line = Line::open().await;
+    let people = line.joined(3).await;
+    line.opens().await;
+    let pass = inside(&people[0], line.event).await;
+    let operator = line.people(1).await.remove(0);
+    line.run(&format!("update account set role = 'operator' where email = '{}'", operator.email)).await;
+    let account = people[0].get("/api/session").await.ok()["account"]["id"].clone();
+    let revoke = json!({ "reason": "a farm of accounts", "revoke": account });
+    let path = format!("/api/staff/events/{}/queue", line.event);
+    let revoked = || async { operator.send(operator.request(Method::PATCH, &path).json(&revoke)).await };
+    revoked().await.ok();
+    assert_eq!(revoked().await.code(), "pass_over", "nobody is inside any more");
+    assert_eq!(hold(&people[0], line.event, &[1], Some(&pass)).await.code(), "pass_over");
+    assert_eq!(enter(&people[0], line.event).await.code(), "entry_none");
+    assert_eq!(mine(&people[0], line.event).await.code(), "entry_none");
+    assert_eq!(join(&people[0], line.event).await.ok()["number"], 3);
+    assert_eq!(enter(&people[0], line.event).await.code(), "line_not_called", "the new stand has its own turn");
+    line.clock.advance(TimeDelta::seconds(1)).await;
+    assert_eq!(line.look().await, 1);
+    inside(&people[0], line.event).await;
+    line.close().await;
+}
+
+/// From a real SMTP server, in the language of whoever asked: its link checks the address, and a second request within
+/// minutes is no second mail.
+#[tokio::test]
+async fn the_mail_that_checks_an_address_comes_in_the_language_of_its_reader() {
+    let smtp = Smtp::start().await;
+    let line = Line::open_with(Rows::new(1, 5), None, |_| {}).await;
+    let mut config = line.database.config().await;
+    quick(&mut config);
+    smtp.configure(&mut config);
+    config.http.public_url = "https://tickets.example".to_owned();
+    let line = anew(line, config, Roles::ALL).await; // somebody has to send mail
+    for (n, (language, name, subject, hello, part)) in [
+        ("en", "Ana Seat", "Check your address", "Ana Seat", "good for two days"),
+        ("ja", "東京 太郎", "メールアドレスの確認", "東京 太郎 様", "有効期限は2日間"),
+        ("ko", "김 서울", "이메일 주소 확인", "김 서울", "이틀 동안 유효"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let fan = fan::many(&line.database, &line.hub.url(), 1).await.remove(0);
+        sqlx::query("update account set name = $2, language = $3 where email = $1")
+            .bind(&fan.email)
+            .bind(name)
+            .bind(language)
+            .execute(line.database.pool())
+            .await
+            .unwrap();
+        for _ in 0..3 {
+            let asked = fan.post("/api/account/address-check", json!({})).await;
+            assert_eq!(asked.status, StatusCode::ACCEPTED);
+            assert_eq!(asked.ok().get("link"), None, "only who reads the mail has the link");
+        }
+        let mails = smtp.until(n + 1).await;
+        assert_eq!(mails.len(), n + 1, "one mail, however often it was asked for");
+        let mail = &mails[n];
+        assert_eq!((mail.subject(), &mail.0["to"]), (subject, &json!([fan.email])));
+        assert_eq!(mail.0["defects"], json!([]));
+        assert_eq!(mail.header("content-language"), [language]);
+        let address = "https://tickets.example/signin/check?code=";
+        for text in [mail.text(), mail.html()] {
+            for expected in [hello, part, address] {
+                assert!(text.contains(expected), "{expected} is not in {text}");
+            }
+        }
+        let code: String =
+            mail.text().split_once(address).unwrap().1.chars().take_while(|c| !c.is_whitespace()).collect();
+        assert!(mail.html().contains(&format!("{address}{code}")), "the same link in both");
+        assert_eq!(join(&fan, line.event).await.code(), "address_unchecked");
+        let reader = Fan::stranger(&line.hub.url());
+        let confirmed = reader.post("/api/account/address-check/confirm", json!({ "code": code })).await;
+        assert_eq!(confirmed.ok()["account"]["email_checked"], true);
+        assert_eq!(join(&fan, line.event).await.ok()["number"], n);
+    }
+    smtp.stop().await;
+    line.close().await;
+}
