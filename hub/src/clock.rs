@@ -18,7 +18,7 @@ pub async fn is_real(db: &mut PgConnection) -> sqlx::Result<bool> {
     Ok(body.as_deref() == Some("select clock_timestamp()"))
 }
 
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LocalTimeError {
     #[error("there is no time zone called {0}")]
     UnknownZone(String),

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use sqlx::PgPool;
 
 use super::{
-    event::{self, EventError, EventSpec},
-    import::{self, ImportError, Imported, VenueSpec},
+    event::{self, Draft, EventError, EventSpec},
+    import::{self, ImportError, Imported, Refusal, VenueSpec, venue},
     layout::{self, Layout},
-    plan::{Fault, Plan, Warning, beside::Beside},
+    plan::{self, Fault, File, Warning},
     stadium,
 };
 
@@ -130,19 +130,37 @@ impl Report {
     }
 }
 
-/// Reads a plan and the file beside it, and lays it out.
+/// Reads a plan and the file beside it, and lays it out; or says all that is wrong with both.
 pub fn read_plan(plan: &[u8], beside: Option<&[u8]>) -> Result<(Layout, Vec<Warning>), Vec<Fault>> {
-    let plan = Plan::read(plan)?;
-    let mut warnings = plan.warnings;
-    let beside = match beside {
-        None => Beside::default(),
-        Some(bytes) => {
-            let reading = Beside::read(bytes, &plan.value)?;
-            warnings.extend(reading.warnings);
-            reading.value
+    let plan::Read { plan, beside, mut faults, warnings } = plan::read(plan, beside);
+    let Some(plan) = plan else { return Err(faults) };
+    match layout::lay_out(plan, &beside) {
+        Err(more) => faults.extend(more),
+        Ok(layout) if !faults.is_empty() => drop(layout),
+        Ok(layout) if !layout.seats.is_empty() => return Ok((layout, warnings)),
+        Ok(_) => {
+            let message = "the plan has no seat and no standing place".to_owned();
+            faults.push(Fault { file: File::Plan, place: "zones".to_owned(), line: 0, code: "plan_empty", message });
         }
-    };
-    Ok((layout::lay_out(plan.value, &beside)?, warnings))
+    }
+    Err(faults)
+}
+
+/// Reads both files; or says of each what is wrong with it, or why it can't be read.
+async fn read_files(plan: &Path, beside: Option<&Path>) -> Result<(Layout, Vec<Warning>), Vec<String>> {
+    let mut told = Vec::new();
+    let mut bytes = Vec::new();
+    for path in [Some(plan), beside].into_iter().flatten() {
+        match tokio::fs::read(path).await {
+            Ok(read) => bytes.push(read),
+            Err(e) => told.push(format!("{}: {e}", path.display())),
+        }
+    }
+    if !told.is_empty() {
+        return Err(told);
+    }
+    read_plan(&bytes[0], bytes.get(1).map(Vec::as_slice))
+        .map_err(|faults| faults.iter().map(ToString::to_string).collect())
 }
 
 /// `fullhouse import`. An error is one of the machine's (a file or the database that can't be
@@ -152,26 +170,6 @@ pub async fn import(pool: &PgPool, args: &ImportArgs) -> anyhow::Result<Report> 
         let default = args.plan_file.with_extension("seats.json");
         default.exists().then_some(default)
     });
-    let plan = match tokio::fs::read(&args.plan_file).await {
-        Ok(bytes) => bytes,
-        Err(e) => return Ok(Report::failed(format!("{}: {e}\n", args.plan_file.display()))),
-    };
-    let beside = match &beside_file {
-        None => None,
-        Some(path) => match tokio::fs::read(path).await {
-            Ok(bytes) => Some(bytes),
-            Err(e) => return Ok(Report::failed(format!("{}: {e}\n", path.display()))),
-        },
-    };
-    let (layout, warnings) = match read_plan(&plan, beside.as_deref()) {
-        Ok(read) => read,
-        Err(faults) => {
-            let mut text =
-                format!("{}: {}; nothing was changed\n", args.plan_file.display(), count(faults.len(), "fault"));
-            faults.iter().for_each(|f| text += &format!("  {f}\n"));
-            return Ok(Report::failed(text));
-        }
-    };
     let venue = VenueSpec {
         slug: args.venue.clone(),
         name: args.venue_name.clone(),
@@ -180,34 +178,51 @@ pub async fn import(pool: &PgPool, args: &ImportArgs) -> anyhow::Result<Report> 
         time_zone: args.time_zone.clone(),
         may_change_zone: args.change_time_zone,
     };
-    let name = args.plan.as_deref().unwrap_or(&layout.name);
-    let mut text = String::new();
-    warnings.iter().for_each(|w| text += &format!("warning: {w}\n"));
     let mut tx = pool.begin().await?;
-    let outcome = import::import(&mut tx, &venue, name, &layout).await;
-    match outcome {
+    let (layout, warnings) = match read_files(&args.plan_file, beside_file.as_deref()).await {
+        Ok(read) => read,
+        Err(mut told) => {
+            let venue = venue::check(&mut tx, &venue).await?;
+            told.extend(venue.faults.iter().map(|f| format!("venue: {f}")));
+            return Ok(refused_import(args, "fault", &told));
+        }
+    };
+    let name = args.plan.as_deref().unwrap_or(&layout.name);
+    let warnings: String = warnings.iter().map(|w| format!("warning: {w}\n")).collect();
+    let report = match import::import(&mut tx, &venue, name, &layout).await {
         Ok(imported) => {
             if args.dry_run {
                 tx.rollback().await?;
             } else {
                 tx.commit().await?;
             }
-            text.push_str(&imported_text(name, &layout, &imported, args.dry_run));
-            Ok(Report { text, failed: false })
+            Report { text: imported_text(name, &layout, &imported, args.dry_run), failed: false }
         }
-        Err(ImportError::Database(e)) => Err(e.into()),
-        Err(e) => {
-            tx.rollback().await?;
-            text += &format!("{}: {e}; nothing was changed\n", args.plan_file.display());
-            match e {
-                ImportError::WouldLose(seats) => seats.iter().for_each(|s| text += &format!("  {s}\n")),
-                ImportError::Unpriced(missing) => {
-                    missing.iter().for_each(|m| text += &format!("  {}: no price for {:?}\n", m.event, m.category));
-                }
-                _ => {}
-            }
-            Ok(Report::failed(text))
+        Err(ImportError::Database(e)) => return Err(e.into()),
+        Err(ImportError::Refused(refusals)) => {
+            let told: Vec<String> = refusals.iter().flat_map(told_refusal).collect();
+            refused_import(args, "reason", &told)
         }
+    };
+    Ok(Report { text: warnings + &report.text, ..report })
+}
+
+/// A transaction that is dropped changes nothing.
+fn refused_import(args: &ImportArgs, noun: &str, told: &[String]) -> Report {
+    let mut text = format!("{}: {}; nothing was changed\n", args.plan_file.display(), count(told.len(), noun));
+    told.iter().for_each(|line| text += &format!("  {line}\n"));
+    Report::failed(text)
+}
+
+/// A line for each seat, category or word that stands against an import.
+fn told_refusal(refusal: &Refusal) -> Vec<String> {
+    match refusal {
+        Refusal::Venue(fault) => vec![format!("venue: {fault}")],
+        Refusal::WouldLose(seats) => seats.iter().map(|s| format!("{s} and would vanish")).collect(),
+        Refusal::Unpriced(missing) => {
+            missing.iter().map(|m| format!("{}: no price for {:?}", m.event, m.category)).collect()
+        }
+        Refusal::TooManyNumbers(_) => vec![refusal.to_string()],
     }
 }
 
@@ -268,43 +283,44 @@ pub async fn create_event_from(pool: &PgPool, spec: &str) -> anyhow::Result<Repo
 }
 
 /// Reads the logo that a specification names, from the folder that it lies in. None: it names none.
-async fn logo(spec: &EventSpec, beside: Option<&Path>) -> Result<Option<Vec<u8>>, EventError> {
-    let fault = |text: String| EventError::Faults(vec![text]);
+async fn logo(spec: &EventSpec, beside: Option<&Path>) -> Result<Option<Vec<u8>>, String> {
     let Some(name) = spec.ticket_logo.as_deref().filter(|name| !name.is_empty()) else { return Ok(None) };
-    let Some(folder) = beside else { return Err(fault("ticket_logo: there is no file beside it".to_owned())) };
-    let bytes = tokio::fs::read(folder.join(name)).await.map_err(|e| fault(format!("ticket_logo: {name}: {e}")))?;
+    let Some(folder) = beside else { return Err("ticket_logo: there is no file beside it".to_owned()) };
+    let bytes = tokio::fs::read(folder.join(name)).await.map_err(|e| format!("ticket_logo: {name}: {e}"))?;
     match event::look::logo_fault(&bytes) {
         None => Ok(Some(bytes)),
-        Some(text) => Err(fault(text)),
+        Some(text) => Err(text),
     }
 }
 
-/// What a specification says, and the logo that it names; or what is wrong with them.
-async fn read_spec(spec: &str, beside: Option<&Path>) -> anyhow::Result<Result<(EventSpec, Option<Vec<u8>>), Report>> {
-    let spec = match EventSpec::read(spec) {
-        Ok(spec) => spec,
-        Err(e) => return Ok(Err(Report::failed(faults_text(&e)))),
-    };
-    match logo(&spec, beside).await {
-        Ok(logo) => Ok(Ok((spec, logo))),
-        Err(e) => refused(&spec.slug, e).map(Err),
+/// What a specification says, and the logo that it names. Its faults wait for those that the database knows.
+async fn read_spec(spec: &str, beside: Option<&Path>) -> Result<(Draft, Option<Vec<u8>>), Report> {
+    let mut draft = Draft::read(spec).map_err(|e| Report::failed(faults_text(&e)))?;
+    match logo(&draft.spec, beside).await {
+        Ok(logo) => Ok((draft, logo)),
+        Err(fault) => {
+            draft.faults.push(fault);
+            Ok((draft, None))
+        }
     }
 }
 
 async fn create_event_beside(pool: &PgPool, spec: &str, beside: Option<&Path>) -> anyhow::Result<Report> {
-    let (spec, logo) = match read_spec(spec, beside).await? {
+    let (draft, logo) = match read_spec(spec, beside).await {
         Ok(both) => both,
         Err(report) => return Ok(report),
     };
+    let slug = draft.spec.slug.clone();
     let mut tx = pool.begin().await?;
-    match event::create(&mut tx, &spec).await {
+    let made = event::create(&mut tx, &draft.spec).await;
+    match draft.settle(made) {
         Ok(created) => {
             event::set_logo(&mut tx, created.id, logo.as_deref()).await?;
             tx.commit().await?;
             let event::Created { id, slug, seats, on_sale_at } = created;
             Ok(Report { text: format!("event {id}, {slug}: {seats} seats, on sale at {on_sale_at}\n"), failed: false })
         }
-        Err(e) => refused(&spec.slug, e),
+        Err(e) => refused(&slug, e),
     }
 }
 
@@ -314,18 +330,20 @@ pub async fn edit_event_from(pool: &PgPool, spec: &str) -> anyhow::Result<Report
 }
 
 async fn edit_event_beside(pool: &PgPool, spec: &str, beside: Option<&Path>) -> anyhow::Result<Report> {
-    let (spec, logo) = match read_spec(spec, beside).await? {
+    let (draft, logo) = match read_spec(spec, beside).await {
         Ok(both) => both,
         Err(report) => return Ok(report),
     };
+    let (slug, has_logo) = (draft.spec.slug.clone(), draft.spec.ticket_logo.is_some());
     let mut tx = pool.begin().await?;
-    match event::edit(&mut tx, &spec).await {
+    let saved = event::edit(&mut tx, &draft.spec).await;
+    match draft.settle(saved) {
         Ok(event::Edited { id, moved_tickets }) => {
-            if spec.ticket_logo.is_some() {
+            if has_logo {
                 event::set_logo(&mut tx, id, logo.as_deref()).await?;
             }
             tx.commit().await?;
-            let mut text = format!("event {id}, {}: saved\n", spec.slug);
+            let mut text = format!("event {id}, {slug}: saved\n");
             if moved_tickets > 0 {
                 text.push_str(&format!(
                     "its date or doors have changed: {moved_tickets} tickets that are sold say the old ones on paper \
@@ -334,7 +352,7 @@ async fn edit_event_beside(pool: &PgPool, spec: &str, beside: Option<&Path>) -> 
             }
             Ok(Report { text, failed: false })
         }
-        Err(e) => refused(&spec.slug, e),
+        Err(e) => refused(&slug, e),
     }
 }
 

@@ -7,6 +7,7 @@
 //! - The plan's row is locked while the event is made: a revision can't slip in between.
 
 use chrono::{DateTime, NaiveDateTime, Utc};
+use chrono_tz::Tz;
 use sqlx::PgConnection;
 
 use super::{layout::flag, text::natural};
@@ -22,7 +23,7 @@ mod edit; // an event as its specification, and the other way round
 pub use edit::{Edited, edit, show};
 pub use look::TicketLook;
 pub use policy::RefundPolicy;
-pub use spec::{EventSpec, FeeSpec, LevelSpec, PerformerSpec, PriceSpec, with_days};
+pub use spec::{Draft, EventSpec, FeeSpec, LevelSpec, PerformerSpec, PriceSpec, with_days};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Created {
@@ -86,10 +87,12 @@ pub async fn create(tx: &mut PgConnection, spec: &EventSpec) -> Result<Created, 
         level_faults(spec, stage, &mut faults);
         party_fault(spec, stage, &mut faults);
     }
-    let (Some(stage), Some(times)) = (stage, times) else { return Err(EventError::Faults(faults)) };
-    if !faults.is_empty() {
+    let (Some(stage), Some(times), true) = (stage, times, faults.is_empty()) else {
+        if sqlx::query_scalar!("select id from event where slug = $1", spec.slug).fetch_optional(tx).await?.is_some() {
+            faults.push(format!("slug: {}", EventError::SlugTaken(spec.slug.clone())));
+        }
         return Err(EventError::Faults(faults));
-    }
+    };
     let id = insert_event(tx, spec, &stage, &times).await.map_err(|e| match e.into() {
         EventError::SlugTaken(_) => EventError::SlugTaken(spec.slug.clone()),
         other => other,
@@ -169,13 +172,13 @@ async fn read_stage(tx: &mut PgConnection, revision_id: i64, zone: String) -> sq
 }
 
 fn times(spec: &EventSpec, zone: &str, faults: &mut Vec<String>) -> Option<Times> {
-    let tz = match clock::zone(zone) {
-        Ok(tz) => tz,
-        Err(e) => {
-            faults.push(format!("time_zone: {e}"));
-            return None;
-        }
-    };
+    let mut sound = true;
+    // In no zone, a text that is no time is told all the same.
+    let tz = clock::zone(zone).unwrap_or_else(|e| {
+        faults.push(format!("time_zone: {e}"));
+        sound = false;
+        Tz::UTC
+    });
     let mut at = |field: &str, text: &str| {
         let local = ["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"]
             .iter()
@@ -195,17 +198,24 @@ fn times(spec: &EventSpec, zone: &str, faults: &mut Vec<String>) -> Option<Times
     let doors = spec.doors.as_deref().map(|text| at("doors", text));
     let starts = at("starts", &spec.starts);
     let on_sale = at("on_sale", &spec.on_sale);
-    let off_sale = at("off_sale", spec.off_sale.as_deref().unwrap_or(&spec.starts));
+    let off_sale = spec.off_sale.as_deref().map_or(starts, |text| at("off_sale", text));
+    if let (Some(Some(doors)), Some(starts)) = (doors, starts)
+        && doors.1 > starts.1
+    {
+        faults.push("doors: they open after the event starts".to_owned());
+    }
+    if let (Some(on_sale), Some(off_sale)) = (on_sale, off_sale)
+        && off_sale.1 <= on_sale.1
+    {
+        faults.push("off_sale: the sale closes before it opens".to_owned());
+    }
     let doors = match doors {
         None => None,
         Some(doors) => Some(doors?),
     };
     let (starts, on_sale, off_sale) = (starts?, on_sale?, off_sale?);
-    if doors.is_some_and(|d| d.1 > starts.1) {
-        faults.push("doors: they open after the event starts".to_owned());
-    }
-    if off_sale.1 <= on_sale.1 {
-        faults.push("off_sale: the sale closes before it opens".to_owned());
+    if !sound {
+        return None;
     }
     Some(Times { zone: zone.to_owned(), doors, starts, on_sale, off_sale })
 }

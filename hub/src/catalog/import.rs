@@ -21,19 +21,9 @@ use crate::{clock, db};
 
 mod moving; // an event moves to another revision
 mod revision; // a revision as rows
+pub mod venue; // whose plan it is
 
-/// The venue that a plan belongs to. What is given replaces what is known of it.
-#[derive(Debug, Clone, Default)]
-pub struct VenueSpec {
-    pub slug: String,
-    pub name: Option<String>,
-    pub city: Option<String>,
-    pub country: Option<String>,
-    /// Needed for a venue that is new.
-    pub time_zone: Option<String>,
-    /// Whether a venue that has events may get another time zone.
-    pub may_change_zone: bool,
-}
+pub use venue::{VenueFault, VenueSpec, is_slug};
 
 /// What an import did, or (rolled back) would do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -76,27 +66,24 @@ impl std::fmt::Display for LostSeat {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    #[error("the slug {0:?} is not made of small letters, digits and single hyphens")]
-    SlugInvalid(String),
-    #[error("the venue {0:?} is new: its time zone is needed")]
-    ZoneMissing(String),
+    /// Everything that stands against it.
+    #[error("the import is refused for {} reasons", .0.len())]
+    Refused(Vec<Refusal>),
+    #[error("the database")]
+    Database(#[source] sqlx::Error),
+}
+
+/// What stands against an import of a plan that is sound by itself.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
     #[error(transparent)]
-    Zone(clock::LocalTimeError),
-    #[error("a country is two capital letters of ISO 3166, such as DE; {0:?} is none")]
-    CountryInvalid(String),
-    #[error(
-        "the venue {slug:?} has events ({events}) and is in {from}: --change-time-zone makes it {to}, for events \
-         made from then on"
-    )]
-    ZoneInUse { slug: String, events: i64, from: String, to: String },
+    Venue(#[from] VenueFault),
     #[error("seats that are held or sold would vanish: {}", .0.len())]
     WouldLose(Vec<LostSeat>),
     #[error("categories of the plan without a price in an event that sells it: {}", .0.len())]
     Unpriced(Vec<Unpriced>),
     #[error("with the retired seats the plan has {0} numbers, more than there may be")]
     TooManyNumbers(usize),
-    #[error("the database")]
-    Database(#[source] sqlx::Error),
 }
 
 /// An event on the plan, and a category that it has no price for.
@@ -131,24 +118,29 @@ struct PreviousSeat {
     retired: bool,
 }
 
-/// Imports a layout as the next revision of `plan` at `venue`. The caller commits.
+/// Imports a layout as the next revision of `plan` at `venue`. The caller commits. Whatever stands against it is
+/// told at once; nothing has to be mended to see the rest.
 pub async fn import(
     tx: &mut PgConnection,
     venue: &VenueSpec,
     plan: &str,
     layout: &Layout,
 ) -> Result<Imported, ImportError> {
-    let (venue_id, venue_changes) = upsert_venue(tx, venue).await?;
+    let checked = venue::check(tx, venue).await?;
+    let mut refused: Vec<Refusal> = checked.faults.into_iter().map(Refusal::from).collect();
+    let Some(venue) = checked.sound else { return Err(ImportError::Refused(refused)) };
+    let (venue_id, venue_changes) = venue::upsert(tx, &venue).await?;
     let plan_id = lock_plan(tx, venue_id, plan).await?;
     let previous = latest(tx, plan_id).await?;
     let slots = number(layout, previous.as_ref());
     if slots.len() > super::plan::SEATS_MAX {
-        return Err(ImportError::TooManyNumbers(slots.len()));
+        refused.push(Refusal::TooManyNumbers(slots.len()));
     }
     let drawing = geometry::draw(layout, &slots);
     let mut imported = compare(layout, &slots, previous.as_ref(), &drawing);
     imported.venue = venue_changes;
-    if let Some(previous) = &previous
+    if refused.is_empty()
+        && let Some(previous) = &previous
         && geometry::hash(previous.revision, layout, &slots, &drawing) == previous.hash
     {
         return Ok(Imported { revision: previous.revision, hash: previous.hash.clone(), unchanged: true, ..imported });
@@ -159,9 +151,12 @@ pub async fn import(
     let events = lock_events(tx, plan_id).await?;
     let now = clock::now(tx).await?;
     if let Some(previous) = &previous {
-        refuse_losses(tx, &events, previous, &slots, now).await?;
+        refused.extend(losses(tx, &events, previous, &slots, now).await?);
     }
-    refuse_unpriced(tx, &events, layout).await?;
+    refused.extend(unpriced(tx, &events, layout).await?);
+    if !refused.is_empty() {
+        return Err(ImportError::Refused(refused));
+    }
 
     let revision_id = revision::insert_revision(tx, plan_id, &imported, &slots, &drawing).await?;
     revision::insert_seats(tx, revision_id, layout, &slots, &drawing).await?;
@@ -172,93 +167,6 @@ pub async fn import(
         }
     }
     Ok(imported)
-}
-
-/// Small letters, digits and single hyphens between them, 80 at most: what an address is made of.
-pub fn is_slug(text: &str) -> bool {
-    text.len() <= 80
-        && text.split('-').all(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()))
-}
-
-/// Makes the venue, or changes what is given; says what became of it.
-async fn upsert_venue(tx: &mut PgConnection, venue: &VenueSpec) -> Result<(i64, Vec<String>), ImportError> {
-    if !is_slug(&venue.slug) {
-        return Err(ImportError::SlugInvalid(venue.slug.clone()));
-    }
-    if let Some(zone) = &venue.time_zone {
-        clock::zone(zone).map_err(ImportError::Zone)?;
-    }
-    if let Some(country) = &venue.country
-        && (country.len() != 2 || !country.bytes().all(|b| b.is_ascii_uppercase()))
-    {
-        return Err(ImportError::CountryInvalid(country.clone()));
-    }
-    let known =
-        sqlx::query!("select id, name, city, country, time_zone from venue where slug = $1 for update", venue.slug)
-            .fetch_optional(&mut *tx)
-            .await?;
-    let Some(known) = known else { return insert_venue(tx, venue).await };
-    let fields = [
-        ("name", &venue.name, &known.name),
-        ("city", &venue.city, &known.city),
-        ("country", &venue.country, &known.country),
-        ("time zone", &venue.time_zone, &known.time_zone),
-    ];
-    let changes: Vec<String> = fields
-        .into_iter()
-        .filter_map(|(field, given, old)| given.as_ref().filter(|given| *given != old).map(|given| (field, old, given)))
-        .map(|(field, old, given)| format!("venue {}: {field} {old:?} becomes {given:?}", venue.slug))
-        .collect();
-    if changes.is_empty() {
-        return Ok((known.id, changes));
-    }
-    if let Some(to) = venue.time_zone.as_ref().filter(|zone| **zone != known.time_zone && !venue.may_change_zone) {
-        let events = sqlx::query_scalar!(
-            r#"select count(*) as "events!" from event e
-                 join plan_revision r on r.id = e.plan_revision_id join plan p on p.id = r.plan_id
-                where p.venue_id = $1"#,
-            known.id
-        )
-        .fetch_one(&mut *tx)
-        .await?;
-        if events > 0 {
-            let (slug, to) = (venue.slug.clone(), to.clone());
-            return Err(ImportError::ZoneInUse { slug, events, from: known.time_zone, to });
-        }
-    }
-    let done = sqlx::query!(
-        "update venue set name = coalesce($2, name), city = coalesce($3, city), country = coalesce($4, country),
-                time_zone = coalesce($5, time_zone)
-          where id = $1",
-        known.id,
-        venue.name,
-        venue.city,
-        venue.country,
-        venue.time_zone,
-    )
-    .execute(tx)
-    .await?;
-    expect_rows(done.rows_affected(), 1)?;
-    Ok((known.id, changes))
-}
-
-async fn insert_venue(tx: &mut PgConnection, venue: &VenueSpec) -> Result<(i64, Vec<String>), ImportError> {
-    let Some(zone) = &venue.time_zone else { return Err(ImportError::ZoneMissing(venue.slug.clone())) };
-    // Two imports may make one venue at once: the second waits here, and then finds it.
-    let id = sqlx::query_scalar!(
-        "insert into venue (slug, name, city, country, time_zone)
-         values ($1, coalesce($2, $1), coalesce($3, ''), coalesce($4, ''), $5)
-         on conflict on constraint venue_slug_once do update set slug = excluded.slug
-         returning id",
-        venue.slug,
-        venue.name,
-        venue.city,
-        venue.country,
-        zone,
-    )
-    .fetch_one(tx)
-    .await?;
-    Ok((id, vec![format!("venue {}: new, in {zone}", venue.slug)]))
 }
 
 /// Imports of one plan follow one another, and no event is made from it meanwhile.
@@ -358,13 +266,14 @@ async fn lock_events(tx: &mut PgConnection, plan_id: i64) -> sqlx::Result<Vec<(i
     Ok(events.into_iter().map(|e| (e.id, e.slug)).collect())
 }
 
-async fn refuse_losses(
+/// Seats that the import would take from those who hold them or have bought them.
+async fn losses(
     tx: &mut PgConnection,
     events: &[(i64, String)],
     previous: &Previous,
     slots: &[Slot],
     now: DateTime<Utc>,
-) -> Result<(), ImportError> {
+) -> sqlx::Result<Option<Refusal>> {
     let vanishing = vanishing(previous, slots);
     let event_ids: Vec<i64> = events.iter().map(|e| e.0).collect();
     let owned = sqlx::query!(
@@ -377,7 +286,7 @@ async fn refuse_losses(
     .fetch_all(tx)
     .await?;
     if owned.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let slugs: HashMap<i64, &str> = events.iter().map(|(id, slug)| (*id, slug.as_str())).collect();
     let mut lost: Vec<LostSeat> = owned
@@ -402,7 +311,7 @@ async fn refuse_losses(
             .then_with(|| by(&a.seat, &b.seat))
             .then_with(|| a.guid.cmp(&b.guid))
     });
-    Err(ImportError::WouldLose(lost))
+    Ok(Some(Refusal::WouldLose(lost)))
 }
 
 /// Numbers of seats that the revision before had and this one has not.
@@ -412,7 +321,7 @@ fn vanishing(previous: &Previous, slots: &[Slot]) -> Vec<i32> {
 }
 
 /// Every seat on sale needs a price.
-async fn refuse_unpriced(tx: &mut PgConnection, events: &[(i64, String)], layout: &Layout) -> Result<(), ImportError> {
+async fn unpriced(tx: &mut PgConnection, events: &[(i64, String)], layout: &Layout) -> sqlx::Result<Option<Refusal>> {
     let event_ids: Vec<i64> = events.iter().map(|e| e.0).collect();
     let unpriced = sqlx::query_as!(
         Unpriced,
@@ -426,7 +335,7 @@ async fn refuse_unpriced(tx: &mut PgConnection, events: &[(i64, String)], layout
     )
     .fetch_all(tx)
     .await?;
-    if unpriced.is_empty() { Ok(()) } else { Err(ImportError::Unpriced(unpriced)) }
+    Ok((!unpriced.is_empty()).then_some(Refusal::Unpriced(unpriced)))
 }
 
 /// Names of the categories that have a seat.

@@ -118,12 +118,12 @@ pub fn lay_out(plan: Plan, beside: &Beside) -> Result<Layout, Vec<Fault>> {
     }
     mark(&mut layout.seats, beside);
     let mut faults = Vec::new();
-    for (i, standing) in beside.standing.iter().enumerate() {
+    for standing in &beside.standing {
         let outline = outlines.get(&standing.area).map(Vec::as_slice).unwrap_or_default();
         let Some(places) = places(outline, standing.capacity, focus) else {
             faults.push(Fault {
                 file: File::Beside,
-                place: format!("standing[{i}].area"),
+                place: format!("standing[{}].area", standing.at),
                 line: 0,
                 code: "area_has_no_room",
                 message: format!(
@@ -153,10 +153,6 @@ pub fn lay_out(plan: Plan, beside: &Beside) -> Result<Layout, Vec<Fault>> {
             run_pos: along,
         }));
         runs_total += lines;
-    }
-    if layout.seats.is_empty() {
-        let message = "the plan has no seat and no standing place".to_owned();
-        faults.push(Fault { file: File::Plan, place: "zones".to_owned(), line: 0, code: "plan_empty", message });
     }
     if faults.is_empty() { Ok(layout) } else { Err(faults) }
 }
@@ -235,12 +231,12 @@ fn focus(plan: &Plan, beside: &Beside) -> Point {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::plan::tests::{plan, row, seat};
+    use crate::catalog::plan::tests::{plan, read_alone, row, seat};
     use serde_json::json;
 
     fn read(areas: Vec<serde_json::Value>, xs: &[f64]) -> Plan {
         let seats = xs.iter().enumerate().map(|(i, x)| seat(&format!("A-{i}"), *x)).collect();
-        Plan::read(plan(vec![row("A", seats)], areas).to_string().as_bytes()).unwrap().value
+        read_alone(plan(vec![row("A", seats)], areas).to_string().as_bytes()).unwrap().value
     }
 
     #[test]

@@ -8,16 +8,16 @@
 //!
 //! Positions are absolute here: a seat's point is zone + row + seat, an area's is zone + area.
 
-use std::collections::HashMap;
-
 use super::json;
 
 pub mod beside; // the file beside the plan: what the pretix format can't say
 mod check; // findings, their places, and reading one field
 mod labels; // labels that look alike
+mod names; // what the file beside a plan may refer to
 mod pretix; // the plan's own file
 
 pub use check::{Fault, File, Warning};
+use {beside::Beside, names::Names};
 
 pub const FILE_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const SEATS_MAX: usize = 200_000;
@@ -110,43 +110,68 @@ pub struct Text {
     pub color: Option<String>,
 }
 
-/// A plan and what was odd about it.
-#[derive(Debug)]
-pub struct Reading<T> {
-    pub value: T,
+/// What two files say, as far as they can be read.
+#[derive(Debug, Default)]
+pub struct Read {
+    /// None if it has a fault.
+    pub plan: Option<Plan>,
+    /// What of the file beside it has no fault.
+    pub beside: Beside,
+    pub faults: Vec<Fault>,
     pub warnings: Vec<Warning>,
 }
 
-impl Plan {
-    /// Reads a plan, or says everything that is wrong with it.
-    pub fn read(bytes: &[u8]) -> Result<Reading<Self>, Vec<Fault>> {
-        let tree = parse(bytes, File::Plan)?;
-        let mut findings = check::Findings::new(File::Plan);
-        let plan = pretix::read(&tree, &mut findings);
-        if let Some(plan) = &plan {
-            labels::warn(plan, &mut findings);
+/// Reads a plan and the file beside it, and says everything that is wrong with both: neither hides the other's
+/// faults.
+pub fn read(plan: &[u8], beside: Option<&[u8]>) -> Read {
+    let mut read = Read::default();
+    let tree = match parse(plan, File::Plan) {
+        Ok(tree) => tree,
+        Err(fault) => {
+            read.faults.push(fault);
+            read_beside(beside, &Names::unknown(), &mut read);
+            return read;
         }
-        findings.settle(plan)
+    };
+    let mut findings = check::Findings::new(File::Plan);
+    let plan = pretix::read(&tree, &mut findings);
+    if let Some(plan) = &plan {
+        labels::warn(plan, &mut findings);
     }
+    findings.tell(&mut read);
+    let plan = plan.filter(|_| read.faults.is_empty());
+    let names = plan.as_ref().map_or_else(|| Names::in_tree(&tree), Names::of);
+    read_beside(beside, &names, &mut read);
+    read.plan = plan;
+    read
+}
 
-    pub fn seats(&self) -> impl Iterator<Item = &Seat> {
-        self.zones.iter().flat_map(|z| &z.rows).flat_map(|r| &r.seats)
-    }
-
-    /// Where each guid stands in the order of [`Plan::seats`].
-    pub fn seat_index(&self) -> HashMap<&str, usize> {
-        self.seats().enumerate().map(|(i, s)| (s.guid.as_str(), i)).collect()
+fn read_beside(beside: Option<&[u8]>, names: &Names<'_>, read: &mut Read) {
+    let Some(bytes) = beside else { return };
+    match parse(bytes, File::Beside) {
+        Err(fault) => read.faults.push(fault),
+        Ok(tree) => {
+            let mut findings = check::Findings::new(File::Beside);
+            read.beside = beside::read(&tree, names, &mut findings).unwrap_or_default();
+            findings.tell(read);
+        }
     }
 }
 
-fn parse(bytes: &[u8], file: File) -> Result<json::Node<'_>, Vec<Fault>> {
+impl Plan {
+    pub fn seats(&self) -> impl Iterator<Item = &Seat> {
+        self.zones.iter().flat_map(|z| &z.rows).flat_map(|r| &r.seats)
+    }
+}
+
+fn parse(bytes: &[u8], file: File) -> Result<json::Node<'_>, Fault> {
     if bytes.len() > FILE_BYTES_MAX {
         let message = format!("the file has {} bytes; {FILE_BYTES_MAX} are read", bytes.len());
-        return Err(vec![Fault { file, place: String::new(), line: 1, code: "file_too_large", message }]);
+        return Err(Fault { file, place: String::new(), line: 1, code: "file_too_large", message });
     }
     json::parse(bytes).map_err(|e| {
         let message = format!("{} (column {})", e.message, e.column);
-        vec![Fault { file, place: String::new(), line: e.line, code: e.code, message }]
+        Fault { file, place: String::new(), line: e.line, code: e.code, message }
     })
 }
 

@@ -4,7 +4,7 @@ use chrono::{Days, TimeDelta, Utc};
 use fullhouse::{
     catalog::{
         commands::{Report, create_event_from, edit_event_from, read_plan},
-        import::{self, ImportError, Imported, VenueSpec},
+        import::{self, ImportError, Imported, Refusal, VenueSpec},
     },
     clock,
 };
@@ -209,9 +209,10 @@ async fn no_import_takes_a_seat_from_its_owner() {
     seats(&mut without, 0).remove(1);
     seats(&mut without, 1).pop();
     let before = everything(pool).await;
-    let Err(ImportError::WouldLose(lost)) = import(pool, stage.slug, &without).await else {
+    let Err(ImportError::Refused(refused)) = import(pool, stage.slug, &without).await else {
         panic!("two held seats would vanish");
     };
+    let [Refusal::WouldLose(lost)] = &refused[..] else { panic!("{refused:?}") };
     let told: Vec<String> = lost.iter().map(ToString::to_string).collect();
     assert_eq!(
         told,
@@ -274,7 +275,8 @@ async fn an_import_that_meets_buyers_takes_nothing_from_them() {
                 assert_eq!(held, [""; 0], "round {round}");
                 import(pool, stage.slug, &whole).await.unwrap();
             }
-            Err(ImportError::WouldLose(lost)) => {
+            Err(ImportError::Refused(reasons)) => {
+                let [Refusal::WouldLose(lost)] = &reasons[..] else { panic!("round {round}: {reasons:?}") };
                 refused += 1;
                 assert!(!lost.is_empty() && lost.iter().all(|seat| held.contains(&seat.guid)), "{lost:?} of {held:?}");
             }
@@ -308,9 +310,10 @@ async fn a_seat_of_another_category_has_another_price_and_every_category_has_one
     plan["categories"].as_array_mut().unwrap().extend([json!({"name": "Box"}), json!({"name": "Unused"})]);
     seats(&mut plan, 1)[0]["category"] = "Box".into();
     let before = everything(pool).await;
-    let Err(ImportError::Unpriced(missing)) = import(pool, stage.slug, &plan).await else {
+    let Err(ImportError::Refused(refused)) = import(pool, stage.slug, &plan).await else {
         panic!("the box has no price");
     };
+    let [Refusal::Unpriced(missing)] = &refused[..] else { panic!("{refused:?}") };
     let missing: Vec<_> = missing.iter().map(|m| (m.event.as_str(), m.category.as_str())).collect();
     assert_eq!(missing, [(stage.slug, "Box")]);
     assert_eq!(everything(pool).await, before);
@@ -363,10 +366,31 @@ async fn an_event_with_a_fault_is_not_made() {
     assert!(refused(json!({"plan": "Another"})).await.contains("the venue has no plan \"Another\""));
     assert!(refused(json!({"venue": "nowhere"})).await.contains("there is no venue \"nowhere\""));
     assert!(refused(json!({"time_zone": "Mars/Olympus"})).await.contains("there is no time zone called Mars/Olympus"));
+    // Whatever kind of fault it is, it hides no other.
+    let text = refused(json!({
+        "sluggish": 1, "name": null, "seat_limit": "six", "time_zone": "Mars/Olympus", "starts": "tonight",
+        "levels": [{"category": "Front", "prices": [{"ticket_type": "adult", "amount_minor": -1}]}],
+    }))
+    .await;
+    let faults = [
+        "sluggish: ",
+        "name: ",
+        "seat_limit: ",
+        "time_zone: ",
+        "starts: ",
+        "levels[0].prices[0].amount_minor: ",
+        "levels: ",
+    ];
+    for fault in faults {
+        assert_eq!(text.matches(&format!("\n  {fault}")).count(), 1, "{fault} in {text}");
+    }
+    assert_eq!(text.lines().count(), 1 + faults.len(), "{text}");
     assert_eq!(everything(pool).await, before);
 
     let made = create_event_from(pool, &spec(json!({"time_zone": "Asia/Tokyo"}))).await.unwrap();
     assert!(!made.failed, "{}", made.text);
+    let text = refused(json!({"sluggish": 1, "currency": "yen"})).await;
+    assert!(text.contains("there is an event \"a-night\" already") && text.contains("currency: "), "{text}");
     let at: chrono::DateTime<Utc> = sqlx::query_scalar("select on_sale_at from event").fetch_one(pool).await.unwrap();
     assert_eq!(at.to_rfc3339(), "2027-01-01T01:00:00+00:00");
     assert!(refused(json!({})).await.contains("there is an event \"a-night\" already"));

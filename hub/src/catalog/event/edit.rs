@@ -28,7 +28,13 @@ pub struct Edited {
 /// Makes an event what a specification says. The caller commits.
 pub async fn edit(tx: &mut PgConnection, spec: &EventSpec) -> Result<Edited, EventError> {
     let mut faults = spec::plain_faults(spec);
-    let id = find(tx, &spec.slug).await?;
+    let id = match find(tx, &spec.slug).await {
+        Err(EventError::Unknown(_)) if !faults.is_empty() => {
+            faults.push(format!("slug: {}", EventError::Unknown(spec.slug.clone())));
+            return Err(EventError::Faults(faults));
+        }
+        found => found?,
+    };
     db::lock_event(tx, id).await?; // neither a hold nor an import comes between
     let event = sqlx::query!(
         r#"select e.plan_revision_id, e.currency, e.starts_at, e.doors_at, v.slug as venue, v.time_zone as venue_zone, p.name as plan,

@@ -1,7 +1,8 @@
 //! The shape of a written event: every missing, unknown or mistyped field at once, before it is read.
-//! (The reader itself stops at the first.)
+//! (The reader itself stops at the first.) What has the wrong shape gets a blank one, so that the values
+//! of the rest can be looked at.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 enum Kind {
     Text,
@@ -15,6 +16,18 @@ enum Kind {
     List(&'static [Field]),
     /// Texts by the code of their language.
     Words,
+}
+
+impl Kind {
+    fn blank(&self) -> Value {
+        match self {
+            Self::Text => Value::String(String::new()),
+            Self::Whole | Self::Number => 0.into(),
+            Self::Flag => false.into(),
+            Self::Texts | Self::List(_) => Value::Array(Vec::new()),
+            Self::Table(_) | Self::Words => Value::Object(Map::new()),
+        }
+    }
 }
 
 struct Field {
@@ -80,10 +93,11 @@ const EVENT: &[Field] = &[
     optional("tax", Kind::Table(TAX)),
 ];
 
-/// What is wrong with the shape of a specification, each with its place.
-pub(super) fn faults(event: &Value) -> Vec<String> {
+/// What is wrong with the shape of a specification, each with its place. Then it has the right shape: unknown
+/// fields are gone, and what is needed is blank where it was missing or mistyped.
+pub(super) fn mend(event: &mut Value) -> Vec<String> {
     let mut faults = Vec::new();
-    check_object(event, EVENT, "", &mut faults);
+    mend_object(event, EVENT, "", &mut faults);
     faults
 }
 
@@ -93,38 +107,57 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     [EVENT, PERFORMER, LEVEL, PRICE, FEE, TAX, REFUND, TICKET].into_iter().flatten().map(|field| field.name)
 }
 
-fn check_object(value: &Value, fields: &[Field], place: &str, faults: &mut Vec<String>) {
+fn mend_object(value: &mut Value, fields: &[Field], place: &str, faults: &mut Vec<String>) {
     let at = |name: &str| if place.is_empty() { name.to_owned() } else { format!("{place}.{name}") };
-    let Some(object) = value.as_object() else {
+    if !value.is_object() {
         faults.push(format!("{}: a table of fields is needed", if place.is_empty() { "the event" } else { place }));
-        return;
-    };
+        *value = Value::Object(Map::new());
+        return mend_object(value, fields, place, &mut Vec::new());
+    }
+    let Some(object) = value.as_object_mut() else { return };
     for field in fields {
-        match object.get(field.name) {
-            Some(Value::Null) | None if !field.needed => {}
-            Some(Value::Null) | None => faults.push(format!("{}: this field is needed", at(field.name))),
-            Some(value) => check(value, &field.kind, &at(field.name), faults),
+        let sound = match object.get_mut(field.name) {
+            Some(Value::Null) | None if !field.needed => false,
+            Some(Value::Null) | None => {
+                faults.push(format!("{}: this field is needed", at(field.name)));
+                false
+            }
+            Some(value) => mend_value(value, &field.kind, &at(field.name), faults),
+        };
+        if !sound {
+            object.remove(field.name);
+            if field.needed {
+                object.insert(field.name.to_owned(), field.kind.blank());
+            }
         }
     }
-    for key in object.keys().filter(|key| !fields.iter().any(|field| field.name == *key)) {
-        faults.push(format!("{}: there is no such field", at(key)));
-    }
+    object.retain(|key, _| {
+        let known = fields.iter().any(|field| field.name == key);
+        if !known {
+            faults.push(format!("{}: there is no such field", at(key)));
+        }
+        known
+    });
 }
 
-fn check(value: &Value, kind: &Kind, place: &str, faults: &mut Vec<String>) {
+/// Whether it is of its kind; what stands in it is mended.
+fn mend_value(value: &mut Value, kind: &Kind, place: &str, faults: &mut Vec<String>) -> bool {
     let (sound, wanted) = match kind {
         Kind::Text => (value.is_string(), "text"),
         Kind::Whole => (value.is_i64(), "a whole number"),
         Kind::Flag => (value.is_boolean(), "true or false"),
         Kind::Number => (value.is_number(), "a number"),
-        Kind::Table(fields) => return check_object(value, fields, place, faults),
+        Kind::Table(fields) => {
+            mend_object(value, fields, place, faults);
+            return true;
+        }
         Kind::Texts => (value.as_array().is_some_and(|list| list.iter().all(Value::is_string)), "a list of texts"),
         Kind::Words => {
             (value.as_object().is_some_and(|texts| texts.values().all(Value::is_string)), "a text a language")
         }
         Kind::List(fields) => {
-            for (i, item) in value.as_array().into_iter().flatten().enumerate() {
-                check_object(item, fields, &format!("{place}[{i}]"), faults);
+            for (i, item) in value.as_array_mut().into_iter().flatten().enumerate() {
+                mend_object(item, fields, &format!("{place}[{i}]"), faults);
             }
             (value.is_array(), "a list")
         }
@@ -132,4 +165,5 @@ fn check(value: &Value, kind: &Kind, place: &str, faults: &mut Vec<String>) {
     if !sound {
         faults.push(format!("{place}: {wanted} is needed"));
     }
+    sound
 }

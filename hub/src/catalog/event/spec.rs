@@ -130,17 +130,56 @@ impl EventSpec {
 
     /// From TOML, or from JSON if the text begins like it. What is missing, unknown or mistyped is told at once.
     pub fn read(text: &str) -> Result<Self, EventError> {
+        let Draft { spec, faults } = Draft::read(text)?;
+        if faults.is_empty() { Ok(spec) } else { Err(EventError::Faults(faults)) }
+    }
+}
+
+/// A specification as somebody wrote it. What is missing or mistyped is blank, and named in `faults`: the rest is
+/// looked at all the same, so that nobody mends one fault to be told of the next.
+#[derive(Debug)]
+pub struct Draft {
+    pub spec: EventSpec,
+    /// Each begins with its field and a colon.
+    pub faults: Vec<String>,
+}
+
+impl Draft {
+    /// See [`EventSpec::read`]; only what is neither TOML nor JSON is an error.
+    pub fn read(text: &str) -> Result<Self, EventError> {
         let unreadable = |error: String| EventError::Unreadable(error.trim_end().to_owned());
-        let value: serde_json::Value = if text.trim_start().starts_with('{') {
+        let mut value: serde_json::Value = if text.trim_start().starts_with('{') {
             serde_json::from_str(text).map_err(|e| unreadable(e.to_string()))?
         } else {
             toml::from_str(text).map_err(|e| unreadable(e.to_string()))?
         };
-        let faults = shape::faults(&value);
-        if !faults.is_empty() {
-            return Err(EventError::Faults(faults));
+        let faults = shape::mend(&mut value);
+        let spec = serde_json::from_value(value).map_err(|e| unreadable(e.to_string()))?;
+        Ok(Self { spec, faults })
+    }
+
+    /// What trying its blanks came to, and all faults if it has any: whoever gets `Ok` may commit.
+    pub fn settle<T>(self, tried: Result<T, EventError>) -> Result<T, EventError> {
+        let Self { mut faults, .. } = self;
+        if faults.is_empty() {
+            return tried;
         }
-        serde_json::from_value(value).map_err(|e| unreadable(e.to_string()))
+        let more = match tried {
+            Ok(_) => Vec::new(),
+            Err(EventError::Faults(more)) => more,
+            Err(EventError::Database(e)) => return Err(EventError::Database(e)),
+            Err(named) => vec![format!("slug: {named}")],
+        };
+        // A blank has faults of its own: those are of our making.
+        let fields: Vec<String> =
+            faults.iter().filter_map(|fault| fault.split_once(": ")).map(|(field, _)| field.to_owned()).collect();
+        let of_a_blank = |fault: &str| {
+            fields
+                .iter()
+                .any(|field| fault.strip_prefix(field.as_str()).is_some_and(|rest| rest.starts_with([':', '.', '['])))
+        };
+        faults.extend(more.into_iter().filter(|fault| !of_a_blank(fault)));
+        Err(EventError::Faults(faults))
     }
 }
 
@@ -292,6 +331,34 @@ pub(super) mod tests {
         ] {
             assert!(faults.iter().any(|f| f == fault), "{fault} in {faults:?}");
         }
+    }
+
+    #[test]
+    fn what_has_a_wrong_shape_does_not_hide_what_has_a_wrong_value() {
+        let text = SPEC.replace("name = ", "nmae = ").replace("\"EUR\"", "\"euro\"").replace("2500", "-1");
+        let draft = Draft::read(&text.replace("plan = \"Hall\"", "plan = 7\ntags = 'x'")).unwrap();
+        let tried =
+            Err(EventError::Faults([plain_faults(&draft.spec), vec!["plan: none is called \"\"".into()]].concat()));
+        let Err(EventError::Faults(mut faults)) = draft.settle::<()>(tried) else { panic!("it has faults") };
+        faults.sort();
+        let fields: Vec<&str> = faults.iter().filter_map(|f| f.split(": ").next()).collect();
+        assert_eq!(
+            fields,
+            ["currency", "levels[0].prices[0].amount_minor", "name", "nmae", "plan", "tags"],
+            "{faults:?}"
+        );
+        assert_eq!(faults[2], "name: this field is needed");
+        // Whose values are sound is refused for its shape.
+        let draft = Draft::read(&format!("{SPEC}\nsluggish = 1")).unwrap();
+        assert_eq!(plain_faults(&draft.spec), [""; 0]);
+        let Err(EventError::Faults(faults)) = draft.settle(Ok(())) else { panic!("it has a fault") };
+        assert_eq!(faults, ["sluggish: there is no such field"]);
+        // And an event that is not there is one fault among others.
+        let draft = Draft::read(&format!("{SPEC}\nsluggish = 1")).unwrap();
+        let Err(EventError::Faults(faults)) = draft.settle::<()>(Err(EventError::Unknown("a-night".into()))) else {
+            panic!("it has faults")
+        };
+        assert_eq!(faults, ["sluggish: there is no such field", "slug: there is no event \"a-night\""]);
     }
 
     #[test]

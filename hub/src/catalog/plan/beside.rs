@@ -26,11 +26,11 @@
 
 use std::collections::HashMap;
 
-use super::check::{Fault, Fields, File, Findings, Place, Unknown::Refuse, list, object, position, shown, text};
-use super::{Plan, Reading, SEATS_MAX, parse};
+use super::check::{Fields, Findings, Place, Unknown::Refuse, list, object, position, shown, text};
+use super::{Names, SEATS_MAX};
 use crate::catalog::json::{Node, Value};
 
-/// Indexes are into [`Plan::seats`].
+/// Indexes are into [`super::Plan::seats`].
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Beside {
     pub focus: Option<(f64, f64)>,
@@ -44,6 +44,8 @@ pub struct Beside {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
+    /// Where it stands in the file's list.
+    pub at: usize,
     pub id: String,
     pub name: String,
     /// Index into the plan's categories.
@@ -60,17 +62,8 @@ impl Standing {
     }
 }
 
-impl Beside {
-    /// Reads the file beside `plan`, or says everything that is wrong with it.
-    pub fn read(bytes: &[u8], plan: &Plan) -> Result<Reading<Self>, Vec<Fault>> {
-        let tree = parse(bytes, File::Beside)?;
-        let mut f = Findings::new(File::Beside);
-        let beside = read(&tree, plan, &mut f);
-        f.settle(beside)
-    }
-}
-
-fn read(node: &Node<'_>, plan: &Plan, f: &mut Findings) -> Option<Beside> {
+/// Reads the file beside the plan that has these names: what has no fault, and a finding for what has.
+pub(super) fn read(node: &Node<'_>, names: &Names<'_>, f: &mut Findings) -> Option<Beside> {
     let root = Place::root();
     let known = ["version", "focus", "accessible", "companion", "restricted_view", "house", "standing"];
     let fields = object(f, node, root, "file beside a plan", &known, Refuse)?;
@@ -79,45 +72,38 @@ fn read(node: &Node<'_>, plan: &Plan, f: &mut Findings) -> Option<Beside> {
     {
         f.fault(root.key("version"), node.line, "version_unknown", format!("version {version}; this reads version 1"));
     }
-    let seats = plan.seat_index();
     let mut beside = Beside {
         focus: fields.get("focus").and_then(|n| position(f, n, root.key("focus"), Refuse)),
-        accessible: guids(f, &fields, "accessible", &seats),
-        restricted_view: guids(f, &fields, "restricted_view", &seats),
-        house: guids(f, &fields, "house", &seats),
+        accessible: guids(f, &fields, "accessible", names),
+        restricted_view: guids(f, &fields, "restricted_view", names),
+        house: guids(f, &fields, "house", names),
         ..Beside::default()
     };
     if let Some(node) = fields.get("companion") {
-        beside.companion = companions(f, node, root.key("companion"), &beside.accessible, &seats);
+        beside.companion = companions(f, node, root.key("companion"), &beside.accessible, names);
     }
     if let Some(node) = fields.get("standing") {
-        beside.standing = standing(f, node, root.key("standing"), plan, &seats);
+        beside.standing = standing(f, node, root.key("standing"), names);
     }
     Some(beside)
 }
 
-fn seat(
-    f: &mut Findings,
-    node: &Node<'_>,
-    place: Place<'_>,
-    guid: &str,
-    seats: &HashMap<&str, usize>,
-) -> Option<usize> {
-    let seat = seats.get(guid).copied();
-    if seat.is_none() {
+fn seat(f: &mut Findings, node: &Node<'_>, place: Place<'_>, guid: &str, names: &Names<'_>) -> Option<usize> {
+    let seat = names.seats.get(guid).copied();
+    if seat.is_none() && names.whole {
         f.fault(place, node.line, "guid_unknown", format!("the plan has no seat with the guid {}", shown(guid)));
     }
     seat
 }
 
-fn guids(f: &mut Findings, fields: &Fields<'_, '_, '_>, key: &str, seats: &HashMap<&str, usize>) -> Vec<usize> {
+fn guids(f: &mut Findings, fields: &Fields<'_, '_, '_>, key: &str, names: &Names<'_>) -> Vec<usize> {
     let Some(node) = fields.get(key) else { return Vec::new() };
     let place = fields.place.key(key);
     let mut met: HashMap<usize, usize> = HashMap::new();
     for (i, item) in list(f, node, place).unwrap_or_default().iter().enumerate() {
         let place = place.index(i);
         let Some(guid) = text(f, item, place) else { continue };
-        let Some(seat) = seat(f, item, place, guid, seats) else { continue };
+        let Some(seat) = seat(f, item, place, guid, names) else { continue };
         if let Some(first) = met.insert(seat, i) {
             f.fault(place, item.line, "guid_repeated", format!("{} stands at {key}[{first}] already", shown(guid)));
         }
@@ -132,7 +118,7 @@ fn companions(
     node: &Node<'_>,
     place: Place<'_>,
     accessible: &[usize],
-    seats: &HashMap<&str, usize>,
+    names: &Names<'_>,
 ) -> Vec<(usize, usize)> {
     let Value::Object(members) = &node.value else {
         super::check::wrong(f, node, place, "an object of companions' guids");
@@ -141,8 +127,8 @@ fn companions(
     let mut met: HashMap<usize, usize> = HashMap::new();
     for (guid, of) in members {
         let place = place.key(guid);
-        let companion = seat(f, of, place, guid, seats);
-        let place_of = text(f, of, place).and_then(|guid| seat(f, of, place, guid, seats));
+        let companion = seat(f, of, place, guid, names);
+        let place_of = text(f, of, place).and_then(|guid| seat(f, of, place, guid, names));
         let (Some(companion), Some(place_of)) = (companion, place_of) else { continue };
         if accessible.binary_search(&place_of).is_err() {
             f.fault(place, of.line, "companion_of_none", "the place that it belongs to is not listed as accessible");
@@ -159,15 +145,9 @@ fn companions(
     found
 }
 
-fn standing(
-    f: &mut Findings,
-    node: &Node<'_>,
-    place: Place<'_>,
-    plan: &Plan,
-    seats: &HashMap<&str, usize>,
-) -> Vec<Standing> {
+fn standing(f: &mut Findings, node: &Node<'_>, place: Place<'_>, names: &Names<'_>) -> Vec<Standing> {
     let mut found: Vec<Standing> = Vec::new();
-    let mut total = plan.seats().count();
+    let mut total = names.seat_count;
     for (i, item) in list(f, node, place).unwrap_or_default().iter().enumerate() {
         let place = place.index(i);
         let known = ["id", "area", "name", "category", "capacity"];
@@ -176,8 +156,8 @@ fn standing(
         let name = fields.required_text(f, "name");
         let uuid = fields.required_text(f, "area");
         let category = fields.required_text(f, "category").and_then(|name| {
-            let at = plan.categories.iter().position(|c| c.name == name);
-            if at.is_none() {
+            let at = names.categories.iter().position(|c| *c == name);
+            if at.is_none() && names.whole {
                 let message = format!("the plan has no category {}", shown(name));
                 f.fault(place.key("category"), item.line, "category_unknown", message);
             }
@@ -191,7 +171,7 @@ fn standing(
             }
             whole.then_some(n as usize)
         });
-        let area = uuid.and_then(|uuid| area(f, place.key("area"), item.line, plan, uuid));
+        let area = uuid.and_then(|uuid| area(f, place.key("area"), item.line, names, uuid));
         if let Some(id) = id {
             if id.is_empty() || id.starts_with(' ') || id.ends_with(' ') || id.contains('/') || id.len() > 100 {
                 let message = "an id has 1 to 100 bytes, no space at either end and no slash";
@@ -202,7 +182,7 @@ fn standing(
         }
         if let (Some(id), Some(name), Some(category), Some(capacity), Some(area)) = (id, name, category, capacity, area)
         {
-            let standing = Standing { id: id.to_owned(), name: name.to_owned(), category, capacity, area };
+            let standing = Standing { at: i, id: id.to_owned(), name: name.to_owned(), category, capacity, area };
             total += capacity;
             if total > SEATS_MAX {
                 let message = format!("with this area the plan has {total} places; at most {SEATS_MAX} are taken");
@@ -211,7 +191,7 @@ fn standing(
             }
             for n in 1..=capacity {
                 let guid = standing.guid(n);
-                if seats.contains_key(guid.as_str()) {
+                if names.seats.contains_key(guid.as_str()) {
                     let message = format!("a seat of the plan has the guid {guid:?} of this area's place {n}");
                     f.fault(place.key("id"), item.line, "guid_repeated", message);
                 }
@@ -222,18 +202,14 @@ fn standing(
     found
 }
 
-fn area(f: &mut Findings, place: Place<'_>, line: u32, plan: &Plan, uuid: &str) -> Option<(usize, usize)> {
-    let areas = plan
-        .zones
-        .iter()
-        .enumerate()
-        .flat_map(|(z, zone)| zone.areas.iter().enumerate().map(move |(a, area)| ((z, a), area)));
-    let mut with_uuid = areas.filter(|(_, area)| area.uuid.as_deref() == Some(uuid)).map(|(at, _)| at);
+fn area(f: &mut Findings, place: Place<'_>, line: u32, names: &Names<'_>, uuid: &str) -> Option<(usize, usize)> {
+    let mut with_uuid = names.areas.iter().filter(|(known, _)| *known == uuid).map(|(_, at)| *at);
     match (with_uuid.next(), with_uuid.next()) {
         (Some(at), None) => return Some(at),
-        (None, _) => {
-            f.fault(place, line, "area_unknown", format!("the plan has no area with the uuid {}", shown(uuid)))
+        (None, _) if names.whole => {
+            f.fault(place, line, "area_unknown", format!("the plan has no area with the uuid {}", shown(uuid)));
         }
+        (None, _) => {}
         (Some(_), Some(_)) => {
             f.fault(place, line, "area_ambiguous", format!("several areas of the plan have the uuid {}", shown(uuid)));
         }

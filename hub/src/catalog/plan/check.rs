@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, fmt};
 
-use super::{COORDINATE_MAX, Reading, TEXT_CHARS_MAX};
+use super::{COORDINATE_MAX, Read, TEXT_CHARS_MAX};
 use crate::catalog::json::{Node, Value};
 
 /// Far more than anybody reads; a file can be wrong in a million places.
@@ -161,12 +161,10 @@ impl Findings {
         }
     }
 
-    /// The value if nothing is wrong, else all that is.
-    pub fn settle<T>(self, value: Option<T>) -> Result<Reading<T>, Vec<Fault>> {
-        match value {
-            Some(value) if self.faults.is_empty() => Ok(Reading { value, warnings: self.warnings }),
-            _ => Err(self.faults),
-        }
+    /// Adds them to what is said of the files.
+    pub fn tell(self, read: &mut Read) {
+        read.faults.extend(self.faults);
+        read.warnings.extend(self.warnings);
     }
 }
 

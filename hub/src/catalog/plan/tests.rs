@@ -30,8 +30,20 @@ fn small() -> Value {
     plan(vec![row("A", vec![seat("A-1", 0.0), seat("A-2", 20.0)])], vec![])
 }
 
+#[derive(Debug)]
+pub(crate) struct Reading {
+    pub value: Plan,
+    pub warnings: Vec<Warning>,
+}
+
+/// A plan without a file beside it.
+pub(crate) fn read_alone(bytes: &[u8]) -> Result<Reading, Vec<Fault>> {
+    let Read { plan, faults, warnings, .. } = super::read(bytes, None);
+    plan.map(|value| Reading { value, warnings }).ok_or(faults)
+}
+
 fn faults(plan: &Value) -> Vec<Fault> {
-    Plan::read(serde_json::to_string_pretty(plan).unwrap().as_bytes()).err().unwrap_or_default()
+    read_alone(serde_json::to_string_pretty(plan).unwrap().as_bytes()).err().unwrap_or_default()
 }
 
 /// Code and place of each fault.
@@ -39,8 +51,8 @@ fn codes(plan: &Value) -> Vec<(&'static str, String)> {
     faults(plan).into_iter().map(|f| (f.code, f.place)).collect()
 }
 
-fn read(value: &Value) -> Reading<Plan> {
-    Plan::read(value.to_string().as_bytes()).unwrap_or_else(|f| panic!("{f:#?}"))
+fn read(value: &Value) -> Reading {
+    read_alone(value.to_string().as_bytes()).unwrap_or_else(|f| panic!("{f:#?}"))
 }
 
 fn warnings(plan: &Value) -> Vec<&'static str> {
@@ -403,7 +415,7 @@ fn areas_have_a_shape_that_is_known() {
 
 #[test]
 fn what_is_not_a_plan_at_all() {
-    let code = |bytes: &[u8]| Plan::read(bytes).unwrap_err()[0].code;
+    let code = |bytes: &[u8]| read_alone(bytes).unwrap_err()[0].code;
     assert_eq!(code(b""), "json_invalid");
     assert_eq!(code(b"[]"), "wrong_type");
     assert_eq!(code(b"null"), "wrong_type");
@@ -416,7 +428,7 @@ fn what_is_not_a_plan_at_all() {
     assert_eq!(code(infinite.as_bytes()), "number_out_of_range");
     let twice = small().to_string().replacen("\"name\"", "\"name\":\"x\",\"name\"", 1);
     assert_eq!(code(twice.as_bytes()), "key_repeated");
-    assert_eq!(Plan::read(small().to_string().replace("20.0", "NaN").as_bytes()).unwrap_err()[0].line, 1);
+    assert_eq!(read_alone(small().to_string().replace("20.0", "NaN").as_bytes()).unwrap_err()[0].line, 1);
 }
 
 #[test]
@@ -426,7 +438,44 @@ fn long_texts_and_many_seats_are_refused() {
     assert_eq!(codes(&with(&format!("{SEAT}/seat_number"), Some("é".repeat(TEXT_CHARS_MAX).into()))), []);
     let seats: Vec<Value> = (0..=SEATS_MAX).map(|i| seat(&format!("s-{i}"), i as f64)).collect();
     let text = plan(vec![row("A", seats)], vec![]).to_string();
-    assert_eq!(Plan::read(text.as_bytes()).unwrap_err()[0].code, "too_many");
+    assert_eq!(read_alone(text.as_bytes()).unwrap_err()[0].code, "too_many");
+}
+
+#[test]
+fn a_plan_with_faults_does_not_hide_those_of_the_file_beside_it() {
+    let told = |plan: &str, beside: Value| {
+        let faults = read_plan(plan.as_bytes(), Some(beside.to_string().as_bytes())).unwrap_err();
+        faults.into_iter().map(|f| (f.file, f.code, f.place)).collect::<Vec<_>>()
+    };
+    let beside = json!({
+        "hause": [], "house": ["A-1", "A-1", "A-9"],
+        "standing": [{"id": "pit", "area": "u-1", "name": "Pit", "category": "x", "capacity": 0}],
+    });
+    let of_beside = |known: bool| -> Vec<(File, &'static str, String)> {
+        let mut faults = vec![("key_unknown", "hause"), ("guid_repeated", "house[1]"), ("guid_unknown", "house[2]")];
+        faults.push(("category_unknown", "standing[0].category"));
+        faults.push(("capacity_invalid", "standing[0].capacity"));
+        faults.push(("area_unknown", "standing[0].area"));
+        // A repeated guid is found among those that the plan has.
+        faults.retain(|(code, _)| {
+            known || !(code.ends_with("_unknown") && *code != "key_unknown") && *code != "guid_repeated"
+        });
+        faults.into_iter().map(|(code, place)| (File::Beside, code, place.to_owned())).collect()
+    };
+    // A seat that has a fault is a seat, and another is none.
+    let unplaced = with("/zones/0/rows/0/seats/0/position", None).to_string();
+    let mut both = vec![(File::Plan, "field_missing", "zones[0].rows[0].seats[0].position".to_owned())];
+    both.extend(of_beside(true));
+    assert_eq!(told(&unplaced, beside.clone()), both);
+    // Where not all seats are known, none is called unknown.
+    let unnamed = with("/zones/0/rows/0/seats/1/seat_guid", None).to_string();
+    let codes: Vec<_> = told(&unnamed, beside.clone()).into_iter().map(|f| f.1).collect();
+    assert_eq!(codes, ["field_missing", "key_unknown", "guid_repeated", "capacity_invalid"]);
+    // Even a plan that is no JSON.
+    let mut both = vec![(File::Plan, "json_invalid", String::new())];
+    both.extend(of_beside(false));
+    assert_eq!(told("{", beside), both);
+    assert_eq!(told("{", json!(1)).len(), 2);
 }
 
 #[test]
@@ -478,6 +527,12 @@ fn the_file_beside_is_checked_as_strictly() {
         let told = faults.first().map(|f| (f.file, f.code, f.place.as_str()));
         assert_eq!(told, Some((File::Beside, code, place)), "{bad}: {faults:?}");
     }
+    // An area without room is told beside others, under its own number.
+    let flat = plan.replace("50}", "0}");
+    let both = json!({"standing": [standing(json!(0)), standing(json!(4))]}).to_string();
+    let faults = read_plan(flat.as_bytes(), Some(both.as_bytes())).unwrap_err();
+    let told: Vec<_> = faults.iter().map(|f| (f.code, f.place.as_str())).collect();
+    assert_eq!(told, [("capacity_invalid", "standing[0].capacity"), ("area_has_no_room", "standing[1].area")]);
 }
 
 #[test]
