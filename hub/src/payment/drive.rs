@@ -190,7 +190,8 @@ impl One<'_> {
     fn is_odd(&self, op: Op, intent: &PaymentIntent) -> bool {
         match intent.status {
             IntentStatus::Succeeded => self.minor(intent, intent.amount_received) != Some(self.row.amount_minor),
-            IntentStatus::Canceled => op == Op::Capture,
+            // Only a look says that nothing is reserved: the money of one who is told "not charged" must not be held.
+            IntentStatus::Canceled => matches!(op, Op::Confirm | Op::Capture),
             _ => false,
         }
     }

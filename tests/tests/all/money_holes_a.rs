@@ -148,6 +148,17 @@ async fn a_refund_waits_for_our_key_and_is_not_called_failed() {
 }
 
 #[tokio::test]
+async fn a_confirmation_that_is_said_to_be_cancelled_is_looked_at_and_its_money_is_not_left_reserved() {
+    let race = Race::with(false, |_| {}).await;
+    race.provider.first("confirm", json!({ "echo": { "status": "canceled" } })).await;
+    race.pay().await;
+    let paid = race.until("captured").await;
+    assert_eq!((captured_minor(&race).await, &paid["state"]), (9_000, &json!("confirmed")));
+    assert_eq!(race.provider.ledger().await.confirms(), 1, "it was reserved by the first");
+    race.over().await;
+}
+
+#[tokio::test]
 async fn an_odd_echo_of_a_capture_is_looked_at_before_it_is_believed() {
     for echo in [
         json!({ "amount_received": 1 }),
