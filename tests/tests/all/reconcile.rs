@@ -42,6 +42,24 @@ async fn small_pages_are_read_to_their_end() {
 }
 
 #[tokio::test]
+async fn a_book_that_has_more_and_does_not_say_where_is_not_read() {
+    let scene = Scene::of_books(|_| {}).await;
+    scene.bought(&scene.fan().await, &[1]).await;
+    let parts = scene.hub.parts();
+    for op in ["list", "list_refunds", "balance_transactions"] {
+        // Without a row there is nothing to go on from; with the same rows again it would never end.
+        for page in [json!({ "data": [], "has_more": true }), json!({ "has_more": true })] {
+            scene.provider.rules(json!([{ "match": { "op": op }, "effect": { "echo": page } }])).await;
+            reconcile::run(&parts.payments, &parts.pool, 48).await.expect_err(op);
+        }
+    }
+    assert_eq!(scene.count("select count(*) from reconciliation_run where ok").await, 0);
+    scene.provider.rules(json!([])).await;
+    assert!(scene.reconcile().await.found.is_empty());
+    scene.end().await;
+}
+
+#[tokio::test]
 async fn m1_money_without_an_order_closes_the_gate_until_a_person_opens_it() {
     let scene = Scene::of_books(|_| {}).await;
     scene.charge(&scene.of_ours().await, true).await;
