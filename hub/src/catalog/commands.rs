@@ -347,7 +347,7 @@ async fn edit_event_beside(pool: &PgPool, spec: &str, beside: Option<&Path>) -> 
             if moved_tickets > 0 {
                 text.push_str(&format!(
                     "its date or doors have changed: {moved_tickets} tickets that are sold say the old ones on paper \
-                     and in their mails, and this command tells nobody\n"
+                     and in their mails; those who have an account get a mail with new ones\n"
                 ));
             }
             Ok(Report { text, failed: false })

@@ -81,6 +81,7 @@ pub async fn decide(
     let mut db = pool.acquire().await?;
     let about = sqlx::query!(
         r#"select o.code, o.state, o.currency, o.payment_due_until, e.name as event_name, e.sale_state, e.time_zone,
+                  e.starts_at, e.doors_at, (select c.public_reason from event_cancellation c where c.event_id = e.id) as called_off_reason,
                   a.email, a.name, a.language
            from "order" o join event e on e.id = o.event_id
            join buyer b on b.id = o.buyer_id join account a on a.id = b.account_id where o.id = $1"#,
@@ -95,6 +96,7 @@ pub async fn decide(
     };
     let mut blanks: Vec<(&str, String)> = vec![("event", about.event_name.clone())];
     let mut text = format!("mail.{}.text", kind.name());
+    let mut reason = None;
     match kind {
         Kind::Tickets | Kind::Reissued => {
             if about.state != "confirmed" || sheet.tickets.is_empty() {
@@ -144,6 +146,24 @@ pub async fn decide(
                 blanks.push(("amount", currency::amount(&about.currency, amount)));
             }
             money.text().clone_into(&mut text);
+            reason.clone_from(&about.called_off_reason);
+        }
+        Kind::EventMoved => {
+            if sheet.tickets.is_empty() {
+                return Ok(Decision::Drop("the order has no valid tickets"));
+            }
+            if about.sale_state == "cancelled" {
+                return Ok(Decision::Drop("the event is cancelled"));
+            }
+            if about.starts_at <= clock::now(&mut db).await? {
+                return Ok(Decision::Drop("the event has begun"));
+            }
+            let told = Told::read(&errand.occasion);
+            if told
+                == Some(Told { starts: about.starts_at.timestamp(), doors: about.doors_at.map(|at| at.timestamp()) })
+            {
+                return Ok(Decision::Drop("it takes place as was said"));
+            }
         }
         Kind::CheckAddress => return Ok(Decision::Drop("it is about an account, and names an order")),
     }
@@ -153,7 +173,7 @@ pub async fn decide(
     };
     drop(db); // drawing takes a while
     let pdf = match kind {
-        Kind::Tickets | Kind::Reissued => match press.print(sheet.clone()).await {
+        Kind::Tickets | Kind::Reissued | Kind::EventMoved => match press.print(sheet.clone()).await {
             Ok(printed) => Some((format!("tickets-{}.pdf", about.code), printed.pdf)),
             Err(PressError::Pdf(PdfError::Nothing)) => return Ok(Decision::Drop("the order has no valid tickets")),
             Err(error) => return Err(LetterError::Press(error)),
@@ -161,11 +181,13 @@ pub async fn decide(
         _ => None,
     };
     let blanks: Vec<(&str, &str)> = blanks.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let reason = reason.map(|reason| language.fill("mail.event_cancelled.reason", &[("reason", &reason)]));
     let words = Words {
         language,
         subject: language.fill(&format!("mail.{}.subject", kind.name()), &blanks),
         hello: language.fill("mail.hello", &[("name", &about.name)]),
         text: language.fill(&text, &blanks),
+        reason,
         order: language.fill("mail.order", &[("code", &about.code)]),
         receipt,
         link: format!("{public_url}/orders/{order_id}"),
@@ -183,12 +205,34 @@ pub async fn decide(
     })))
 }
 
+/// When an event was to begin and to open its doors, as its tickets' buyer was told last: Unix seconds.
+#[derive(Debug, PartialEq, Eq)]
+struct Told {
+    starts: i64,
+    doors: Option<i64>,
+}
+
+impl Told {
+    /// From the occasion of a mail, as `event_tells_that_it_moved` writes it.
+    fn read(occasion: &str) -> Option<Self> {
+        let mut parts = occasion.split(' ');
+        let starts = parts.next()?.parse().ok()?;
+        let doors = match parts.next()? {
+            "-" => None,
+            doors => Some(doors.parse().ok()?),
+        };
+        Some(Self { starts, doors })
+    }
+}
+
 /// The parts that both versions of a mail have.
 struct Words {
     language: Language,
     subject: String,
     hello: String,
     text: String,
+    /// Why an event is called off, as the house tells everybody.
+    reason: Option<String>,
     order: String,
     /// What was paid, and with which card: a line each.
     receipt: Vec<String>,
@@ -220,6 +264,9 @@ impl Words {
 
     fn plain(&self, sheet: &Sheet, shows_seats: bool) -> String {
         let mut text = format!("{}\n\n{}\n\n", self.hello, self.text);
+        if let Some(reason) = &self.reason {
+            text.push_str(&format!("{reason}\n\n"));
+        }
         for line in self.head(sheet) {
             text.push_str(&line);
             text.push('\n');
@@ -255,6 +302,9 @@ impl Words {
                 )
             })
             .collect();
+        let reason = self.reason.as_ref().map_or_else(String::new, |reason| {
+            format!("<p dir=\"auto\" style=\"white-space:pre-line\">{}</p>", escaped(reason))
+        });
         let receipt = self.receipt.iter().map(|line| format!("<p style=\"color:#655b50\">{}</p>", escaped(line)));
         let receipt: String = receipt.collect();
         format!(
@@ -263,7 +313,7 @@ impl Words {
              <body style=\"margin:0;background:#f4efe6;color:#1f1a15;font:16px/1.5 sans-serif\">\
              <div style=\"max-width:560px;margin:0 auto;padding:24px 16px\">\
              <div style=\"background:#fffdf9;border-top:8px solid #7a4d06;border-radius:8px;padding:24px\">\
-             <p dir=\"auto\">{hello}</p><p>{text}</p>\
+             <p dir=\"auto\">{hello}</p><p>{text}</p>{reason}\
              <h1 dir=\"auto\" style=\"font-size:24px;line-height:1.2;margin:24px 0 4px\">{event}</h1>\
              <p style=\"margin:0\">{place}<br><strong>{when}</strong></p>\
              <p style=\"color:#655b50\">{order}</p>\

@@ -36,13 +36,23 @@ pub enum Kind {
     /// The money could not be had after all.
     PaymentDue,
     EventCancelled,
+    /// It begins, or opens its doors, at another time than was said. A trigger writes it down (`event_tells_that_it_moved`):
+    /// whoever changes an event need not think of it.
+    EventMoved,
     /// About an account, not an order: does somebody read this?
     CheckAddress,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 6] =
-        [Kind::Tickets, Kind::Reissued, Kind::Refunded, Kind::PaymentDue, Kind::EventCancelled, Kind::CheckAddress];
+    pub const ALL: [Kind; 7] = [
+        Kind::Tickets,
+        Kind::Reissued,
+        Kind::Refunded,
+        Kind::PaymentDue,
+        Kind::EventCancelled,
+        Kind::EventMoved,
+        Kind::CheckAddress,
+    ];
 
     /// As it is stored.
     pub fn name(self) -> &'static str {
@@ -52,6 +62,7 @@ impl Kind {
             Kind::Refunded => "refunded",
             Kind::PaymentDue => "payment_due",
             Kind::EventCancelled => "event_cancelled",
+            Kind::EventMoved => "event_moved",
             Kind::CheckAddress => "check_address",
         }
     }

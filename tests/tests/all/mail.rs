@@ -443,6 +443,88 @@ async fn whoever_has_to_pay_again_is_asked_to_and_then_gets_tickets() {
     database.finish().await;
 }
 
+/// What the house tells everybody stands in the mail too, as text and never as more than text.
+#[tokio::test]
+async fn a_called_off_event_says_why_and_nothing_of_it_becomes_a_page() {
+    let scene = Scene::free(Smtp::start().await).await;
+    let hub = scene.hub().await;
+    let fan = scene.fan(&hub).await;
+    let order = scene.take(&fan, &[1]).await;
+    scene.smtp.until(1).await;
+    let pool = scene.database.pool();
+    sqlx::query("update event set sale_state = 'cancelled'").execute(pool).await.unwrap();
+    sqlx::query(
+        "insert into event_cancellation (event_id, reason, public_reason, actor, started_at)
+         values ($1, 'she quarrelled with us', 'The singer is <b>ill</b> & {amount} \"sorry\"', 'op', db_clock())",
+    )
+    .bind(scene.event)
+    .execute(pool)
+    .await
+    .unwrap();
+    scene.enqueue(Kind::EventCancelled, order, "").await;
+    let mails = scene.smtp.until(2).await;
+    let (text, html) = (mails[1].text(), mails[1].html());
+    assert!(text.contains("The reason: The singer is <b>ill</b> & {amount} \"sorry\""), "{text}");
+    assert!(html.contains("The singer is &lt;b&gt;ill&lt;/b&gt; &amp; {amount} &quot;sorry&quot;"), "{html}");
+    assert!(!html.contains("<b>ill") && !text.contains("quarrelled") && !html.contains("quarrelled"));
+    scene.close(hub).await;
+}
+
+/// Whoever has tickets hears of another time, once, as it is when the mail leaves.
+#[tokio::test]
+async fn an_event_that_moves_tells_those_who_have_tickets() {
+    let scene = Scene::free(Smtp::start().await).await;
+    let hub = scene.quiet_hub().await;
+    let (fan, back) = (scene.fan(&hub).await, scene.fan(&hub).await);
+    rename(&scene.database, &fan, "김하늘", "ko").await;
+    scene.take(&fan, &[1]).await;
+    let given_back = scene.take(&back, &[2]).await;
+    let pool = scene.database.pool();
+    sqlx::query("update mail set state = 'sent', next_try_at = null").execute(pool).await.unwrap();
+    sqlx::query("update ticket set state = 'void', voided_at = db_clock() where order_id = $1")
+        .bind(given_back)
+        .execute(pool)
+        .await
+        .unwrap();
+    let moved = |by: &str| {
+        let sql = format!("update event set starts_local = starts_local {by}, starts_at = starts_at {by}");
+        async move { sqlx::query(&sql).execute(pool).await.unwrap() }
+    };
+    let moves = async || -> Vec<String> {
+        sqlx::query_scalar("select state from mail where kind = 'event_moved' order by id")
+            .fetch_all(pool)
+            .await
+            .unwrap()
+    };
+    sqlx::query("update event set description = 'with an interval'").execute(pool).await.unwrap();
+    assert_eq!(moves().await, [""; 0], "nothing that a ticket says");
+    moved("+ interval '1 day'").await;
+    moved("+ interval '1 day'").await;
+    assert_eq!(moves().await, ["queued"], "one mail, decided when it is sent; none to whoever has no ticket");
+    hub.stop().await;
+    let hub = scene.hub().await;
+    let mails = scene.smtp.until(1).await;
+    assert_eq!(mails[0].subject(), "일정 변경: A Concert");
+    let starts: chrono::NaiveDateTime =
+        sqlx::query_scalar("select starts_local from event").fetch_one(pool).await.unwrap();
+    let day = starts.format("%Y년 %-m월 %-d일").to_string();
+    assert!(mails[0].text().contains(&day) && mails[0].html().contains(&day), "{day}: {}", mails[0].text());
+    assert!(Paper::new(&mails[0].pdf()).await.text().await.contains(&day), "the tickets that come with it say so too");
+    eventually("it is written down", || async { (moves().await == ["sent"]).then_some(()) }).await;
+    hub.stop().await;
+    // Moved, and back again before anybody was told: there is nothing to tell.
+    let hub = scene.quiet_hub().await;
+    moved("+ interval '2 hours'").await;
+    moved("- interval '2 hours'").await;
+    assert_eq!(moves().await, ["sent", "queued"]);
+    hub.stop().await;
+    let hub = scene.hub().await;
+    eventually("it is dropped", || async { (moves().await == ["sent", "dropped"]).then_some(()) }).await;
+    assert_eq!(scene.smtp.mails().len(), 1);
+    sqlx::query("update ticket set state = 'valid', voided_at = null").execute(pool).await.unwrap(); // as it was sold
+    scene.close(hub).await;
+}
+
 /// T6: sent again when the counter is asked to; a second click is the same wish.
 #[tokio::test]
 async fn the_counter_sends_tickets_again_and_a_reissue_is_told() {
