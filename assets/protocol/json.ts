@@ -234,6 +234,8 @@ export interface Order {
   credit_minor?: number;
   /** The order that all of this one's seats were exchanged for. */
   exchanged_for?: string | null;
+  /** While it is open: what the tickets will say for a name that no font of the house has. */
+  name_on_tickets?: string | null;
   /** What may be given back, as it was agreed on when it was bought. */
   refund_terms?: RefundTerms | null;
   /** What of the money went back since it was bought. */

@@ -65,6 +65,10 @@ pub struct Order {
     /// The order that all of this one's seats were exchanged for.
     #[serde(default)]
     pub exchanged_for: Option<Uuid>,
+    /// Of an order that is open, told to its buyer before they pay: what will stand on the tickets for their name. No font
+    /// of this house has all of its letters; those stand there by their numbers. Null: the name is printed as it is.
+    #[serde(default)]
+    pub name_on_tickets: Option<String>,
     /// What may be given back by the buyer, as it was agreed on when it was bought.
     #[serde(default)]
     pub refund_terms: Option<RefundTerms>,

@@ -1,4 +1,5 @@
-//! Orders as their buyers see them. The attempt to pay is filled in by `payment`, which stands below.
+//! Orders as their buyers see them. The attempt to pay is filled in by `payment`, which stands below, and what is
+//! printed for a name that no font has by whoever has the press.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use fullhouse_protocol::orders::{
@@ -101,6 +102,7 @@ pub async fn orders(pool: &PgPool, whose: Whose, pay_margin_s: i64) -> sqlx::Res
                 total_minor: o.total_minor,
                 credit_minor: o.credit_minor,
                 exchanged_for: o.exchanged_for,
+                name_on_tickets: None,
                 refund_terms: RefundPolicy::read(o.refund_policy).map(|policy| policy.terms(o.starts_at)),
                 refunded: Some(lines.iter().filter(|l| l.order_id == o.id).map(|l| l.refunded_minor).sum())
                     .filter(|sum| *sum > 0)

@@ -8,7 +8,7 @@ use axum::{
 };
 use chrono::{DateTime, Utc};
 use fullhouse_protocol::orders::{
-    CancellationOffer, CancellationRequest, CheckoutRequest, Order, OrderAnswer, OrdersAnswer, TicketChoice,
+    CancellationOffer, CancellationRequest, CheckoutRequest, Order, OrderAnswer, OrderState, OrdersAnswer, TicketChoice,
 };
 use serde::Deserialize;
 use sqlx::PgPool;
@@ -30,6 +30,7 @@ use crate::{
         give_up::{self, GiveUpError},
     },
     seat_map::{SeatNo, SeatSet},
+    ticket::{press::Press, sheet},
 };
 
 /// Seats of one order.
@@ -42,6 +43,7 @@ const SEATS_MAX: usize = 50;
 pub async fn check_out(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,
+    State(press): State<Press>,
     buyer: Buyer,
     PathId(hold_id): PathId<Uuid>,
     Body(body): Body<CheckoutRequest>,
@@ -54,7 +56,7 @@ pub async fn check_out(
         actor: "buyer".to_owned(),
     };
     let order_id = checkout::price(pool.clone(), basket).await?;
-    answer(&pool, &config, Whose::BuyersOne { buyer_id: buyer.buyer_id, order_id }).await.map(Json)
+    before_paying(&pool, &config, &press, buyer.buyer_id, order_id).await.map(Json)
 }
 
 /// My orders, the latest first.
@@ -74,10 +76,11 @@ pub async fn list(
 pub async fn one(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,
+    State(press): State<Press>,
     buyer: Buyer,
     PathId(order_id): PathId<Uuid>,
 ) -> Result<Json<OrderAnswer>, Problem> {
-    answer(&pool, &config, Whose::BuyersOne { buyer_id: buyer.buyer_id, order_id }).await.map(Json)
+    before_paying(&pool, &config, &press, buyer.buyer_id, order_id).await.map(Json)
 }
 
 /// Takes an order that costs nothing. No card is asked for; asked again, it answers the same.
@@ -158,6 +161,23 @@ pub(super) async fn answer(pool: &PgPool, config: &Config, whose: Whose) -> Resu
     let (orders, now) = with_attempts(pool, config, whose).await?;
     let order = orders.into_iter().next().ok_or(Code::OrderUnknown)?;
     Ok(OrderAnswer { order, now })
+}
+
+/// One of a buyer's own; while it is open they are told what their tickets will say, too.
+async fn before_paying(
+    pool: &PgPool,
+    config: &Config,
+    press: &Press,
+    buyer_id: Uuid,
+    order_id: Uuid,
+) -> Result<OrderAnswer, Problem> {
+    let mut answer = answer(pool, config, Whose::BuyersOne { buyer_id, order_id }).await?;
+    if answer.order.state == OrderState::Open
+        && let Some((name, language)) = sheet::holder(&mut *pool.acquire().await?, order_id).await?
+    {
+        answer.order.name_on_tickets = press.instead_of(name, language).await;
+    }
+    Ok(answer)
 }
 
 /// The attempts are read first: an order is never behind what its attempt says.

@@ -9,10 +9,10 @@ use std::sync::{
 use tokio::sync::Semaphore;
 
 use super::{
-    pdf::{self, PdfError, Printed, fonts::Fonts},
+    pdf::{self, PdfError, Printed, fonts::Fonts, text},
     sheet::Sheet,
 };
-use crate::config;
+use crate::{config, words::Language};
 
 /// Cheap to clone.
 #[derive(Debug, Clone)]
@@ -63,6 +63,21 @@ impl Press {
             tracing::warn!(order.code = code, missing, "no font has these characters; the tickets show their numbers");
         }
         Ok(printed)
+    }
+
+    /// What stands on a ticket for a name, if no font of this machine has all of it. Whoever pays is told before.
+    pub async fn instead_of(&self, name: String, language: Language) -> Option<String> {
+        if name.is_ascii() {
+            return None;
+        }
+        let fonts = self.0.fonts.clone();
+        // The first name in a script reads its font, of up to 20 MB.
+        let drawn =
+            tokio::task::spawn_blocking(move || text::named(&fonts, language, &text::clean(&name), false)).await;
+        match drawn {
+            Ok((drawn, missing)) => (!missing.is_empty()).then_some(drawn),
+            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+        }
     }
 }
 

@@ -90,6 +90,20 @@ pub async fn sheet(db: &mut PgConnection, order_id: Uuid) -> sqlx::Result<Option
     }))
 }
 
+/// Whose name will stand on an order's tickets, in which language; None: nobody's, or its house prints none.
+pub async fn holder(db: &mut PgConnection, order_id: Uuid) -> sqlx::Result<Option<(String, Language)>> {
+    let found = sqlx::query!(
+        r#"select a.name, a.language, e.ticket_template from "order" o join event e on e.id = o.event_id
+           join buyer b on b.id = o.buyer_id join account a on a.id = b.account_id where o.id = $1"#,
+        order_id
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(found
+        .filter(|found| !TicketLook::read(found.ticket_template.clone()).hides("holder"))
+        .map(|found| (found.name, Language::read(&found.language).unwrap_or_default())))
+}
+
 /// A ticket of an event that nobody has bought, to see what its tickets look like: its first seat, a name in several
 /// scripts, and a code that opens no door. None: there is no such event.
 pub async fn sample(db: &mut PgConnection, event_id: i64, language: Language) -> sqlx::Result<Option<Sheet>> {

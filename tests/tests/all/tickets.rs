@@ -112,6 +112,32 @@ async fn a_letter_that_nobody_has_is_named_and_is_told() {
     scene.close().await;
 }
 
+/// Whoever pays knows before what will stand on their tickets.
+#[tokio::test]
+async fn a_name_that_no_font_has_is_told_before_it_is_paid_for() {
+    let scene = Scene::open().await;
+    let (fan, other) = (scene.fan().await, scene.fan().await);
+    scene.rename(&fan, "A\u{f0000}B").await;
+    scene.rename(&other, "Łukasz Žižek").await;
+    let open = order(&fan, scene.event, &[1]).await;
+    assert_eq!(open["name_on_tickets"], "A[U+F0000]B", "at once, with the price");
+    let address = format!("/api/orders/{}", open["id"].as_str().unwrap());
+    assert_eq!(fan.get(&address).await.ok()["order"]["name_on_tickets"], "A[U+F0000]B", "and whenever it is looked at");
+    assert_eq!(order(&other, scene.event, &[2]).await["name_on_tickets"], Value::Null);
+    // What was told is what is printed; and it is no news then.
+    let taken = fan.post(&format!("{address}/claim"), Value::Null).await.ok()["order"].clone();
+    assert_eq!(taken["name_on_tickets"], Value::Null);
+    let paper = Paper::new(&pdf(&fan, &taken).await.bytes().await.unwrap()).await;
+    assert!(paper.text().await.contains("A[U+F0000]B"));
+    // A house that prints no names says nothing of them.
+    sqlx::query("update event set ticket_template = '{\"hide\": [\"holder\"]}'")
+        .execute(scene.database.pool())
+        .await
+        .unwrap();
+    assert_eq!(order(&fan, scene.event, &[3]).await["name_on_tickets"], Value::Null);
+    scene.close().await;
+}
+
 #[tokio::test]
 async fn tickets_are_printed_for_their_owner_and_at_the_counter_only() {
     let scene = Scene::open().await;
