@@ -113,6 +113,7 @@ codes! {
     OrderNotPaid "order_not_paid" CONFLICT "The order has no money to give back";
     RefundTooMuch "refund_too_much" CONFLICT "There is not so much left to give back";
     RefundNotAllowed "refund_not_allowed" CONFLICT "This order was bought without a right to give it back";
+    SeatPartlyRefunded "seat_partly_refunded" CONFLICT "Part of the seat's price was given back already";
     RefundTooLate "refund_too_late" CONFLICT "It is too late to give this order back";
     RefundNotFailed "refund_not_failed" CONFLICT "This refund needs nobody";
     BooksNotCompared "books_not_compared" CONFLICT "More went back than is known here: compare the books first";

@@ -114,7 +114,7 @@ pub async fn note(
 /// ones are the buyer's until that is paid.
 #[utoipa::path(post, path = "/api/staff/orders/{id}/exchange", tag = "staff", request_body = ExchangeRequest,
     params(("id" = Uuid, Path), ("Idempotency-Key" = String, Header)),
-    responses((status = 200, body = ExchangeAnswer), (status = "4XX", description = "`forbidden`, `bad_request`, `order_not_paid`, `attempt_live`, `seat_unknown`, `seats_unavailable`, `seats_in_use`: the buyer holds others of that event, `limit_reached`, `ticket_type_unknown`, `tender_invalid`, `event_unknown`, `event_cancelled`, `reader_not_yours`, `payment_gate_closed`, `too_late_to_pay`, `idempotency_mismatch`")))]
+    responses((status = 200, body = ExchangeAnswer), (status = "4XX", description = "`forbidden`, `bad_request`, `order_not_paid`, `attempt_live`, `seat_unknown`, `seat_partly_refunded`, `seats_unavailable`, `seats_in_use`: the buyer holds others of that event, `limit_reached`, `ticket_type_unknown`, `tender_invalid`, `event_unknown`, `event_cancelled`, `reader_not_yours`, `payment_gate_closed`, `too_late_to_pay`, `idempotency_mismatch`")))]
 pub async fn exchange(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,
@@ -275,6 +275,9 @@ impl From<ExchangeError> for Problem {
             ExchangeError::SeatsNotSold(seats) => {
                 Problem::new(Code::SeatUnknown).detail("The order does not have these seats.").with("seats", seats)
             }
+            ExchangeError::SeatsPartlyRefunded(seats) => Problem::new(Code::SeatPartlyRefunded)
+                .detail("They can be given back whole, and others be sold.")
+                .with("seats", seats),
             ExchangeError::SeatsUnavailable(seats) => Problem::new(Code::SeatsUnavailable).with("lost", seats),
             ExchangeError::TicketTypeUnknown { seat_no, ticket_type } => {
                 Problem::new(Code::TicketTypeUnknown).with("seat_no", seat_no).with("ticket_type", ticket_type)

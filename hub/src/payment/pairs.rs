@@ -19,9 +19,12 @@ pub enum ExchangeError {
     OrderNotPaid(String),
     #[error("attempt {0} is under way")]
     AttemptLive(Uuid),
-    /// Not this order's, or part of its price was given back already.
-    #[error("seats {0:?} can't be exchanged")]
+    /// Not this order's, or not any more.
+    #[error("seats {0:?} are not this order's")]
     SeatsNotSold(Vec<i32>),
+    /// What such a seat is worth to its buyer is no longer what it was sold for.
+    #[error("part of the price of seats {0:?} was given back already")]
+    SeatsPartlyRefunded(Vec<i32>),
     #[error("seats {0:?} are not free")]
     SeatsUnavailable(Vec<i32>),
     #[error("seat {seat_no} is not sold as {ticket_type}")]
@@ -80,18 +83,32 @@ pub struct NewSeat {
 
 /// The seats of an order that are to go, in the order in which they are named.
 pub async fn old_seats(tx: &mut Tx, order_id: Uuid, from: &[i32]) -> Result<Vec<OldSeat>, ExchangeError> {
-    let sold = sqlx::query_as!(
-        OldSeat,
-        r#"select l.id as line_id, l.seat_no as "seat_no!", l.ticket_type as "ticket_type!", l.amount_minor
+    let sold = sqlx::query!(
+        r#"select l.id as line_id, l.seat_no as "seat_no!", l.ticket_type as "ticket_type!", l.amount_minor, l.refunded_minor
            from order_line l join unnest($2::int[]) with ordinality as f(seat_no, place) on f.seat_no = l.seat_no
-           where l.order_id = $1 and l.state = 'sold' and l.refunded_minor = 0 order by f.place"#,
+           where l.order_id = $1 and l.state = 'sold' order by f.place"#,
         order_id,
         from
     )
     .fetch_all(&mut **tx)
     .await?;
     let missing: Vec<i32> = from.iter().copied().filter(|f| !sold.iter().any(|s| s.seat_no == *f)).collect();
-    if missing.is_empty() { Ok(sold) } else { Err(ExchangeError::SeatsNotSold(missing)) }
+    if !missing.is_empty() {
+        return Err(ExchangeError::SeatsNotSold(missing));
+    }
+    let partly: Vec<i32> = sold.iter().filter(|s| s.refunded_minor > 0).map(|s| s.seat_no).collect();
+    if !partly.is_empty() {
+        return Err(ExchangeError::SeatsPartlyRefunded(partly));
+    }
+    Ok(sold
+        .into_iter()
+        .map(|s| OldSeat {
+            line_id: s.line_id,
+            seat_no: s.seat_no,
+            ticket_type: s.ticket_type,
+            amount_minor: s.amount_minor,
+        })
+        .collect())
 }
 
 /// The seats of `to` with their prices, each sold as the old seat in its place is.

@@ -100,6 +100,21 @@ async fn an_exchange_costs_the_difference_or_gives_it_back() {
 }
 
 #[tokio::test]
+async fn a_seat_of_which_part_was_given_back_is_not_exchanged_and_says_why() {
+    let scene = scene().await;
+    let fan = scene.fan().await;
+    let paid = scene.bought(&fan, &[1, 2]).await;
+    let part = json!({ "what": { "kind": "amount", "amount_minor": 500 }, "reason": "a cold hall" });
+    scene.till.refund(&paid, &key(), part).await.ok();
+    let told = exchange(&scene, &paid, &key(), &[(1, 5)], None).await;
+    assert_eq!((told.code(), &told.body["seats"]), ("seat_partly_refunded", &json!([1])));
+    assert_eq!(exchange(&scene, &paid, &key(), &[(7, 5)], None).await.code(), "seat_unknown", "never theirs");
+    assert_eq!((scene.status(1).await, scene.status(5).await), (2, 0));
+    scene.until_settled().await;
+    scene.close().await;
+}
+
+#[tokio::test]
 async fn while_seats_are_exchanged_nobody_gets_in_between() {
     let scene = scene().await;
     let fan = scene.fan().await;

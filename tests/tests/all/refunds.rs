@@ -1,5 +1,6 @@
 //! Money that goes back: by seat, by amount, all of it; what becomes of the seats; an event that is called off.
 
+use chrono::TimeDelta;
 use fullhouse_tests::{
     eventually,
     fan::Fan,
@@ -253,6 +254,58 @@ async fn a_refused_refund_stays_on_the_list_until_somebody_has_seen_to_it() {
     assert_eq!(scene.provider.ledger().await.refunded(), 4_500, "one by card, one by hand");
     assert_eq!(scene.count("select count(*) from refund where kind = 'cash' and state = 'succeeded'").await, 1);
     scene.end().await;
+}
+
+#[tokio::test]
+async fn a_refund_that_is_there_after_all_keeps_no_word_of_its_refusal() {
+    let scene = Scene::of_books(|_| {}).await;
+    let fan = scene.fan().await;
+    let paid = scene.bought(&fan, &[1, 2]).await;
+    scene.provider.first("refund", json!({ "status": "400" })).await;
+    scene.till.refund(&paid, &key(), seats(&[1], "on_sale")).await.ok();
+    scene.until_settled().await;
+    assert_eq!(scene.count("select count(*) from refund where state = 'failed' and failure is not null").await, 1);
+    let refund: String =
+        sqlx::query_scalar("select id::text from refund").fetch_one(scene.database.pool()).await.expect("a refund");
+    let intent: String =
+        sqlx::query_scalar("select pi_id from attempt").fetch_one(scene.database.pool()).await.expect("an attempt");
+    let body = format!("payment_intent={intent}&amount=4500&metadata[refund]={refund}");
+    scene.provider.beside("refunds", &body).await;
+    scene.clock.advance(TimeDelta::minutes(15)).await;
+    scene.reconcile().await;
+    let now: (String, Option<String>) =
+        sqlx::query_as("select state, failure from refund").fetch_one(scene.database.pool()).await.expect("one refund");
+    assert_eq!(now, ("succeeded".to_owned(), None));
+    scene.close().await;
+}
+
+#[tokio::test]
+async fn what_a_call_off_gave_back_counts_no_gifts() {
+    let scene = Scene::open(Rows::new(2, 10)).await;
+    let operator = scene.operator().await;
+    let fan = scene.fan().await;
+    let paid = scene.bought(&fan, &[1]).await;
+    let held = scene.till.hold(scene.event, &[2]).await.ok();
+    let gift = json!({ "kind": "comp", "reason": "the singer's mother" });
+    let body = json!({ "hold_id": held["hold"]["id"], "buyer_id": held["buyer_id"], "tickets": [], "tender": gift });
+    let given = scene.till.post("/api/box-office/sales", body).await.ok()["order"].clone();
+    let path = format!("/api/staff/events/{}/call-off", scene.event);
+    assert_eq!(operator.post(&path, json!({ "reason": "the singer is ill" })).await.status, 202);
+    let report = eventually("all orders have a result", || async {
+        let report = operator.get(&path).await.ok();
+        let orders = report["orders"].as_array().expect("orders").clone();
+        let over = report["gone_through_at"].is_string() && orders.iter().all(|o| o["result"] != "on_its_way");
+        over.then_some(report)
+    })
+    .await;
+    let of = |order: &Value| {
+        let mut orders = report["orders"].as_array().expect("orders").iter();
+        let found = orders.find(|o| o["code"] == order["code"]).expect("it is listed");
+        (found["result"].clone(), found["amount_minor"].clone())
+    };
+    assert_eq!(of(&given), (json!("nothing_paid"), json!(0)), "{report}");
+    assert_eq!(of(&paid), (json!("refunded"), json!(4_500)), "{report}");
+    scene.close().await;
 }
 
 #[tokio::test]

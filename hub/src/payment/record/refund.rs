@@ -109,7 +109,7 @@ pub async fn update_refund(tx: &mut Tx, refund: &RefundRow, news: &News<'_>) -> 
     let becomes = if counts { news.state } else { state };
     sqlx::query!(
         "update refund set state = $2, provider_id = coalesce($3, provider_id),
-                failure = case when $8 then coalesce($4, failure) else failure end,
+                failure = case when not $8 then failure when $2 = 'failed' then coalesce($4, failure) end,
                 look_at = case when $9 and look_at is not distinct from $5 then null else look_at end, asked_at = db_clock(),
                 looked_at = case when $6 then db_clock() else looked_at end,
                 settled_at = case when $7 and state = $2 then coalesce(settled_at, db_clock()) when $7 then db_clock() end
