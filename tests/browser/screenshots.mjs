@@ -160,6 +160,8 @@ async function fanWaits(name, screen) {
   await page.locator('[data-testid=wait][data-is=paused]').waitFor();
   await shot('paused');
 
+  await operatorSees(name, screen, slug);
+
   await putOnWithLine(chrome, house, `short-${name}`, { joinS: 12 });
   await joinLine(page, house, `short-${name}`);
   await page.evaluate(() =>
@@ -177,6 +179,23 @@ async function fanWaits(name, screen) {
   await page.locator('[data-testid=verdict][data-verdict=committed]').waitFor();
   await shot('draw');
   await context.close();
+}
+
+/** The operators' page of a line that is paused, with its forms and its log. */
+async function operatorSees(name, screen, slug) {
+  const page = await (await chrome.newContext({ colorScheme: 'light', ...screen })).newPage();
+  await page.goto(`${house.url}/staff/lines/${slug}`);
+  await page.getByTestId('email').fill('operator@example.com');
+  await page.getByTestId('password').fill('open the doors');
+  await page.getByTestId('submit-signin').click();
+  await page.getByTestId('staff-line').waitFor();
+  await page.locator('[data-testid=staff-live][data-state=live]').waitFor();
+  await picture(page, `line-staff-${name}`, { fullPage: true });
+  if (name === 'phone') {
+    await page.getByTestId('lang-select').selectOption('ja');
+    await picture(page, 'line-staff-ja-phone');
+  }
+  await page.context().close();
 }
 
 /** So many more who stand in a line, each with an account of their own; nobody of them ever comes. */
@@ -207,8 +226,8 @@ async function atNight(screen, event) {
   await page.context().close();
 }
 
-async function picture(page, name) {
+async function picture(page, name, more = {}) {
   await page.waitForTimeout(700); // movements of the map have come to rest
-  await page.screenshot({ path: `${OUT}/${name}.png`, animations: 'disabled' });
+  await page.screenshot({ path: `${OUT}/${name}.png`, animations: 'disabled', ...more });
   console.log(`${OUT}/${name}.png`);
 }
