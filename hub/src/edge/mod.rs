@@ -4,6 +4,7 @@
 //! who may call them is in the extractors that they take.
 
 pub mod problem; // one table of errors
+mod query; // what may stand behind the question mark
 pub mod extract; // who is asking, and for what
 pub mod accounts; // signing up, in and out
 pub mod events; // what is on
@@ -144,7 +145,11 @@ pub fn router(hub: &Hub, roles: Roles, assets: Assets) -> Router {
     if roles.push {
         open = open.merge(push());
     }
+    let asked = Arc::new(query::routes_with_one(open.get_openapi()));
     let mut open = Router::from(open);
+    if roles.api || roles.push {
+        open = open.route_layer(middleware::from_fn_with_state(asked, query::refuse_unasked));
+    }
     if hub.config.http.metrics_listen.is_empty() {
         open = open.merge(metrics());
     }

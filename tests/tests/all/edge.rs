@@ -10,6 +10,7 @@ use fullhouse_tests::{
     nats::Nats,
     rows::Rows,
     run::run,
+    stage::Stage,
 };
 use reqwest::{Method, StatusCode, header};
 use serde_json::json;
@@ -22,6 +23,34 @@ async fn hub() -> (Database, Hub) {
     let database = Database::new().await;
     let hub = Hub::start(database.config().await).await;
     (database, hub)
+}
+
+#[tokio::test]
+async fn what_stands_behind_a_question_mark_and_is_not_asked_for_is_told() {
+    let database = Database::new().await;
+    let event = Stage::default().open(&database).await;
+    let hub = Hub::start(database.config().await).await;
+    let fan = Fan::sign_up(&hub.url()).await;
+    for route in ["session", "ticket-keys", "orders"] {
+        fan.get(&format!("/api/{route}")).await.ok();
+    }
+    for route in
+        ["session", "ticket-keys", "orders", &format!("events/{event}/snapshot"), &format!("events/{event}/frames")]
+    {
+        let answer = fan.get(&format!("/api/{route}?since=5&x=1")).await;
+        assert_eq!((answer.code(), answer.status), ("bad_request", StatusCode::BAD_REQUEST), "{route}");
+        assert!(answer.body["detail"].as_str().unwrap().contains("`since`"), "{:?}", answer.body);
+    }
+    let held = fan.request(Method::POST, &format!("/api/events/{event}/hold?seats=1")).json(&json!({"seats": [1]}));
+    assert_eq!(fan.send(held).await.code(), "bad_request");
+    assert!(fan.my_hold(event).await.ok()["hold"].is_null(), "nothing was held");
+    // An address that an operator gave to the provider may have what the operator likes.
+    let hook = fan.request(Method::POST, "/api/webhooks/payments?from=provider").body("{}");
+    let answer = fan.send(hook).await;
+    assert!(!answer.body["detail"].as_str().unwrap_or_default().contains("unknown field"), "{:?}", answer.body);
+    fan.get(&format!("/api/events/{event}?seats=none")).await.ok();
+    hub.stop().await;
+    database.finish().await;
 }
 
 #[tokio::test]
