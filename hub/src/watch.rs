@@ -203,14 +203,16 @@ invariants! {
         limit $1"#;
 
     /// Money that is being taken is a sale's; taken money is a confirmed order's, or has its refund (one
-    /// that failed is on the list of staff). Of money that was taken in another currency a finding speaks.
+    /// that failed is on the list of staff). Of money that was taken in another currency a finding speaks; of an order
+    /// that was exchanged for another it is the other's, which has its own sum.
     money_without_order: r#"
         select o.event_id as "event_id?", format('attempt %s is %s for order %s, which is %s', a.id, a.state, o.id, o.state) as "what!"
         from attempt a join "order" o on o.id = a.order_id
         where ($2::bigint[] is null or o.event_id = any ($2))
           and ((a.state in ('capture_pending', 'capture_unknown') and o.state not in ('confirmed', 'payment_due'))
            or (a.state = 'captured' and a.captured_minor > 0 and o.state <> 'confirmed'
-               and not exists (select from refund r where r.attempt_id = a.id)))
+               and not exists (select from refund r where r.attempt_id = a.id)
+               and not exists (select from order_swap w where w.from_order = o.id and w.done_at is not null)))
         limit $1"#;
 
     /// Nothing has paid for an order while a payment by card was under way: that one would take the money as well.

@@ -77,6 +77,26 @@ const FREE: i16 = 0;
 const HELD: i16 = 1;
 const SOLD: i16 = 2;
 
+/// The money of an order that was exchanged is the other's: where nothing of it is left to give back, it is no money
+/// without an order. (What must always be true is looked at where the test ends.)
+#[tokio::test]
+async fn an_exchanged_order_that_is_closed_leaves_no_money_without_an_order() {
+    let scene = Scene::open(Rows::new(2, 10)).await;
+    let other = Rows { price_minor: 6_000, ..Rows::new(2, 10) }.open(scene.database.pool()).await;
+    let fan = scene.fan().await;
+    let paid = scene.bought(&fan, &[1]).await;
+    let body = json!({ "seats": [{ "from": 1, "to": 5 }], "event_id": other, "reason": "the other evening", "received_minor": 1_500 });
+    let new = scene.staff(&paid, "exchange", body).await.ok()["order"].clone();
+    assert_eq!(new["state"], "confirmed");
+    let all = json!({ "what": { "kind": "all" }, "seats_become": "on_sale", "reason": "nothing is left of it" });
+    scene.staff(&paid, "refunds", all).await.ok();
+    let old = scene.now(&paid).await;
+    assert_eq!((&old["state"], &old["attempt"]["state"]), (&json!("cancelled"), &json!("captured")));
+    assert_eq!(scene.count("select count(*) from refund").await, 0);
+    assert_eq!((scene.status(1).await, scene.status_at(other, 5).await), (0, 2));
+    scene.end().await;
+}
+
 #[tokio::test]
 async fn the_difference_is_paid_by_card_and_only_then_the_old_seats_go() {
     let evenings = Evenings::open().await;
