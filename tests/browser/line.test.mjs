@@ -168,10 +168,14 @@ describe('a line before an event', { concurrency: 3 }, () => {
     });
     await buys(inThere);
     await Promise.race([inside(waits), inside(phone)]);
-    const [here, there] = (await phone.getByTestId('turn').isVisible())
-      ? [phone, waits]
-      : [waits, phone];
-    await stages(there, 'moved');
+    // Whichever came in first, or last at the same moment: one has it, and the other is told.
+    const told = async (page) => {
+      await page.getByTestId('take-over').waitFor({ timeout: DRAWN });
+      return page;
+    };
+    const there = await Promise.race([told(waits), told(phone)]);
+    const here = there === phone ? waits : phone;
+    await inside(here);
     await there.getByTestId('take-over').click();
     await inside(there);
     await here.getByTestId('best-button').click();

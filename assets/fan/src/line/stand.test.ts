@@ -249,8 +249,11 @@ describe('the turn', () => {
     expect(w.heard).toEqual(['called', 'inside']);
     expect(w.stand.stage).toBe('inside');
     open(4);
+    // It looks once more, whether another device of ours came in at the same moment.
+    w.entry = () => ({ ...entryOf(4, 2), state: 'inside', inside_elsewhere: true });
     await w.pass(5_000);
-    expect(w.asked).toEqual(['entry', 'come']);
+    expect(w.asked).toEqual(['entry', 'come', 'entry']);
+    expect(w.stand.stage).toBe('moved');
   });
 
   it('is not taken from another device of ours that came in a moment before', async () => {
@@ -298,7 +301,10 @@ describe('the turn', () => {
     await w.pass(1_000);
     expect(w.stand.stage).toBe('called');
     w.comeIn = () => passUntil(600_000);
-    await w.pass(10_000);
+    w.entry = () => ({ ...entryOf(4, 2), state: 'called' });
+    await w.pass(2_500);
+    w.entry = () => ({ ...entryOf(4, 2), state: 'inside', pass: passUntil(600_000) });
+    await w.pass(7_500);
     expect(w.stand.stage).toBe('inside');
   });
 

@@ -63,6 +63,7 @@ const COME_WITHIN_MS = 700;
 const AGAIN_MS = 1_500;
 const AGAIN_MAX_MS = 20_000;
 const LOOK_MS = 500;
+const LOOK_AGAIN_MS = 4_000;
 /** A pass is renewed when this share of its time is left. */
 const RENEW_AT_SHARE = 0.4;
 const RENEW_AGAIN_MS = 5_000;
@@ -229,6 +230,8 @@ export class Stand {
       this.moved = false;
       this.hasPass(pass);
       this.heard.inside();
+      // Two devices that came in at the same moment: the later one has the turn, and the other is told.
+      this.schedule('read', LOOK_AGAIN_MS, () => void this.read());
     } catch (error) {
       if (!this.stopped) this.notIn(error);
     } finally {
