@@ -219,10 +219,14 @@ impl Books {
         compare("attempts", self.attempts == later.attempts);
         compare("refunds", self.refunds == later.refunds);
         compare("seats", self.seats == later.seats);
-        // An intent that was never confirmed may be heard of only now, if its first delivery was dropped: it is
-        // cancelled then, and holds no money before or after.
+        // An intent that holds no money may be let go only now: one whose first delivery was dropped is heard of for the
+        // first time, and one that would not be cancelled is asked for once more.
+        let holds_nothing = |intent: &Value| intent["authorised"] == 0 && intent["captured"] == 0;
         let let_go = |before: &Value, after: &Value| {
-            before["confirms"] == 0 && after["status"] == "canceled" && after["confirms"] == 0 && after["captured"] == 0
+            holds_nothing(before)
+                && holds_nothing(after)
+                && after["status"] == "canceled"
+                && before["confirms"] == after["confirms"]
         };
         for (before, after) in self.ledger.intents().iter().zip(later.ledger.intents()) {
             if before != after && !let_go(before, after) {

@@ -44,7 +44,7 @@ impl Place {
 /// Buys again and again until the end.
 pub async fn buy(fan: Fan, place: Place, mut rng: SmallRng) {
     while !place.stop.is_cancelled() {
-        pause(&mut rng, 50..400).await;
+        pause(&mut rng, 300..1_500).await;
         let Some(door) = a_door(&place.doors, &mut rng) else { continue };
         let _ = buy_once(&fan.at(&door), &place, &mut rng).await;
     }
@@ -99,11 +99,11 @@ async fn follow(
     stop: &CancellationToken,
 ) -> Option<String> {
     let mut answered = false;
-    for _ in 0..rng.random_range(10..60) {
+    for _ in 0..rng.random_range(10..40) {
         if stop.is_cancelled() {
             return None;
         }
-        pause(rng, 60..300).await;
+        pause(rng, 200..800).await;
         let fan = fan.at(&a_door(doors, rng)?);
         let Some(answer) = get(&fan, &format!("/api/orders/{order}")).await else { continue };
         let attempt = &answer["order"]["attempt"];
@@ -163,7 +163,7 @@ pub async fn sell(till: Till, reader: String, place: Place, mut rng: SmallRng) {
         if !held.status.is_success() {
             continue;
         }
-        if rng.random_bool(0.6) {
+        if rng.random_bool(0.75) {
             let _ = sell_by_card(&till, &held.body, &reader, &place, &mut rng).await;
         } else if rng.random_bool(0.8)
             && let Ok(sold) = till.try_sell_for_cash(&held.body, 4_500).await
@@ -174,7 +174,32 @@ pub async fn sell(till: Till, reader: String, place: Place, mut rng: SmallRng) {
     }
 }
 
-/// The customer holds a card to the reader, or looks for one until the clerk stops it.
+/// What happens at the counter once the reader shows the amount.
+#[derive(Debug, Clone, Copy)]
+enum AtReader {
+    Paid,
+    Declined,
+    /// The customer has changed their mind, and the clerk stops it.
+    Stopped,
+    /// So they have, a moment too late.
+    PaidAndStopped,
+    /// Nobody does anything until the hold runs out.
+    Left,
+}
+
+impl AtReader {
+    fn by_chance(rng: &mut SmallRng) -> Self {
+        match rng.random_range(0..20) {
+            0..10 => Self::Paid,
+            10..13 => Self::Declined,
+            13..16 => Self::Stopped,
+            16..19 => Self::PaidAndStopped,
+            _ => Self::Left,
+        }
+    }
+}
+
+/// A customer with a card, as long as the clerk has patience.
 async fn sell_by_card(till: &Till, held: &Value, reader: &str, place: &Place, rng: &mut SmallRng) -> Option<()> {
     let body = json!({ "hold_id": held["hold"]["id"], "buyer_id": held["buyer_id"], "tickets": [], "reader": reader });
     let key = Uuid::new_v4().to_string();
@@ -186,20 +211,13 @@ async fn sell_by_card(till: &Till, held: &Value, reader: &str, place: &Place, rn
     let sold = succeeded(sold)?;
     let order = sold["order"].clone();
     let id = order["id"].as_str()?;
-    for round in 0..rng.random_range(3..20) {
+    let happens = AtReader::by_chance(rng);
+    for _ in 0..rng.random_range(20..60) {
         pause(rng, 150..400).await;
         if place.stop.is_cancelled() {
             return None;
         }
         let till = till.at(&a_door(&place.doors, rng)?);
-        if round == 1 && rng.random_bool(0.5) {
-            present(&place.provider, reader).await;
-        }
-        if rng.random_bool(0.08) {
-            let stop = json!({ "keep_if_paid": rng.random_bool(0.5) });
-            let path = format!("/api/box-office/card-sales/{id}/stop");
-            succeeded(till.try_post_once(&path, &Uuid::new_v4().to_string(), stop).await);
-        }
         let Some(seen) = succeeded(till.try_get(&format!("/api/box-office/card-sales/{id}")).await) else { continue };
         match seen["order"]["attempt"]["phase"].as_str() {
             Some("paid") => {
@@ -207,17 +225,35 @@ async fn sell_by_card(till: &Till, held: &Value, reader: &str, place: &Place, rn
                 return Some(());
             }
             Some("declined" | "not_charged" | "failed") => return None,
+            // A try of it may get lost on the way, as anything may: then it happens a moment later.
+            Some("action_required") => match happens {
+                AtReader::Paid => present(&place.provider, reader, "4242424242424242").await,
+                AtReader::Declined => present(&place.provider, reader, "4000000000009995").await,
+                AtReader::Stopped => stop(&till, id, rng).await,
+                AtReader::PaidAndStopped => {
+                    tokio::join!(present(&place.provider, reader, "4242424242424242"), stop(&till, id, rng));
+                }
+                AtReader::Left => {}
+            },
             _ => {}
         }
     }
     None
 }
 
-async fn present(provider: &str, reader: &str) -> Option<()> {
-    let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(2)).build().ok()?;
+async fn stop(till: &Till, order: &str, rng: &mut SmallRng) {
+    let body = json!({ "keep_if_paid": rng.random_bool(0.5) });
+    let path = format!("/api/box-office/card-sales/{order}/stop");
+    succeeded(till.try_post_once(&path, &Uuid::new_v4().to_string(), body).await);
+}
+
+/// Whether it came about is seen at the till.
+async fn present(provider: &str, reader: &str, card: &str) {
+    let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(2)).build().expect("a client");
     let url = format!("{provider}/v1/test_helpers/terminal/readers/{reader}/present_payment_method");
-    client.post(url).bearer_auth("sk_test_simulator").send().await.ok()?;
-    Some(())
+    let body = format!("card_present[number]={card}");
+    let request = client.post(url).bearer_auth("sk_test_simulator");
+    let _ = request.header("content-type", "application/x-www-form-urlencoded").body(body).send().await;
 }
 
 /// Gives back, exchanges, and sees to what could not be given back, until the end.

@@ -18,7 +18,7 @@ async fn soak() -> anyhow::Result<()> {
     let (first, last): (u64, u64) =
         (first.parse().context("--seeds 1..20")?, last.trim_start_matches('=').parse().context("--seeds 1..20")?);
     let seconds = argument("--seconds").map_or(Ok(30), |s| s.parse()).context("--seconds")?;
-    let buyers = argument("--buyers").map_or(Ok(200), |s| s.parse()).context("--buyers")?;
+    let buyers = argument("--buyers").map_or(Ok(80), |s| s.parse()).context("--buyers")?;
     for seed in first..=last {
         println!("seed {seed} begins");
         let rested = Soak { seed, faults_for: Duration::from_secs(seconds), buyers }.run().await;
