@@ -338,6 +338,14 @@ fn report(report: Report) -> anyhow::Result<()> {
     Ok(())
 }
 
+impl Cli {
+    /// A hub that only carries viewers: its shards have threads of their own, and what is left for the runtime is
+    /// shaking hands, which one worker does with fewer changes of thread than many.
+    pub fn only_pushes(&self) -> bool {
+        matches!(&self.command, Command::Serve(args) if roles(&args.roles) == Roles { push: true, ..Roles::NONE })
+    }
+}
+
 fn roles(named: &[Role]) -> Roles {
     if named.is_empty() {
         return Roles::ALL;
@@ -483,6 +491,9 @@ mod tests {
 
     #[test]
     fn roles_are_all_or_those_named() {
+        let pushes = |line: &str| Cli::parse_from(line.split(' ')).only_pushes();
+        assert!(pushes("fullhouse serve --role push"));
+        assert!(!pushes("fullhouse serve") && !pushes("fullhouse serve --role push --role relay"));
         assert_eq!(roles(&[]), Roles::ALL);
         assert_eq!(roles(&[Role::Push, Role::Relay]), Roles { push: true, relay: true, ..Roles::NONE });
     }

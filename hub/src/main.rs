@@ -14,7 +14,11 @@ fn main() -> ExitCode {
     if let Err(error) = files::raise_limit() {
         eprintln!("fullhouse: the limit of open files stays as it is: {error}");
     }
-    let runtime = match tokio::runtime::Runtime::new() {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if cli.only_pushes() {
+        builder.worker_threads(1);
+    }
+    let runtime = match builder.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("fullhouse: the runtime did not start: {error}");
