@@ -12,6 +12,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 mod papers; // what staff do with tickets: reissue, print, send again
+pub mod terminals; // how terminals are; renamed, locked, revoked
 
 pub use self::papers::{TicketError, begin_prints, mail_again, reissue, report_print};
 

@@ -200,8 +200,30 @@ enum Terminal {
         /// The provider's id of the reader (`tmr_…`).
         reader: String,
     },
-    /// All terminals, with their roles and readers.
+    /// All terminals, with their roles and readers, and how they said that they are.
     List,
+    /// Let a terminal do nothing but report, from now on, until it is unlocked.
+    Lock {
+        /// Its name.
+        name: String,
+        /// Why, for the log and for whoever stands before it.
+        #[arg(long, value_parser = money::sentence)]
+        reason: String,
+        /// Who says so, for the log.
+        #[arg(long)]
+        by: String,
+    },
+    /// Let it work again.
+    Unlock {
+        /// Its name.
+        name: String,
+        /// Why, for the log.
+        #[arg(long, value_parser = money::sentence)]
+        reason: String,
+        /// Who says so, for the log.
+        #[arg(long)]
+        by: String,
+    },
     /// Refuse a terminal's token from now on.
     Revoke {
         /// The name that it was enrolled by.
@@ -283,6 +305,16 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
             Ok(())
         }
         Command::Terminal(Terminal::List) => report(commands::terminals(&open(&config).await?).await?),
+        Command::Terminal(Terminal::Lock { name, reason, by }) => {
+            commands::lock_terminal(&open(&config).await?, &name, true, reason, &by).await?;
+            println!("{name} is locked");
+            Ok(())
+        }
+        Command::Terminal(Terminal::Unlock { name, reason, by }) => {
+            commands::lock_terminal(&open(&config).await?, &name, false, reason, &by).await?;
+            println!("{name} works again");
+            Ok(())
+        }
         Command::Terminal(Terminal::Revoke { name }) => {
             let pool = open(&config).await?;
             anyhow::ensure!(auth::revoke(&pool, &name).await?, "there is no terminal called {name} with a valid token");

@@ -16,4 +16,5 @@ pub mod tickets; // tickets as doors, tills and printers see them
 pub mod money; // what staff see and do about money
 pub mod staff; // orders as staff see them
 pub mod box_office; // what a terminal asks of a hub
+pub mod terminal; // how terminals are, and what is done about them
 pub mod account; // who signs up, in and out

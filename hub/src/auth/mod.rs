@@ -20,7 +20,7 @@ use uuid::Uuid;
 pub use self::{
     account::{AccountError, NewAccount, add_operator},
     session::{SessionError, SignedIn},
-    terminal::{EnrolError, Enrolled, ReaderError, Till, enrol, enrolled, place_reader, revoke},
+    terminal::{EnrolError, ReaderError, Till, enrol, place_reader, revoke},
 };
 use self::{attempts::Attempts, password::Passwords, session::Sessions};
 use crate::config;

@@ -13,6 +13,8 @@ pub struct Till {
     pub name: String,
     /// `counter` or `kiosk`.
     pub role: String,
+    /// Why it may do nothing but report.
+    pub locked_reason: Option<String>,
 }
 
 impl Till {
@@ -55,12 +57,18 @@ pub async fn enrol(pool: &PgPool, name: &str, role: &str) -> Result<(Uuid, Token
     }
 }
 
-/// Refuses a terminal's token from now on. `false`: there is no such terminal, or it was revoked before.
+/// Refuses a terminal's token from now on, by the command line, which has no names. `false`: there is no such terminal,
+/// or it was revoked before.
 pub async fn revoke(pool: &PgPool, name: &str) -> sqlx::Result<bool> {
-    let written =
-        sqlx::query!("update terminal set revoked_at = clock_timestamp() where name = $1 and revoked_at is null", name)
-            .execute(pool)
-            .await?;
+    let written = sqlx::query!(
+        "with gone as (
+             update terminal set revoked_at = db_clock() where name = $1 and revoked_at is null returning id, name)
+         insert into audit (at, verb, actor, terminal_id, detail, reason)
+         select db_clock(), 'terminal_revoke', 'command line', id, name, 'revoked by command' from gone",
+        name
+    )
+    .execute(pool)
+    .await?;
     Ok(written.rows_affected() == 1)
 }
 
@@ -92,33 +100,12 @@ pub async fn place_reader(pool: &PgPool, terminal: &str, reader: &str) -> Result
     }
 }
 
-/// A terminal, as it is listed.
-#[derive(Debug, Clone)]
-pub struct Enrolled {
-    pub name: String,
-    pub role: String,
-    pub revoked: bool,
-    pub readers: Vec<String>,
-}
-
-/// All terminals by name, with the readers that stand at them.
-pub async fn enrolled(pool: &PgPool) -> sqlx::Result<Vec<Enrolled>> {
-    sqlx::query_as!(
-        Enrolled,
-        r#"select name, role, revoked_at is not null as "revoked!",
-                  array(select r.id from reader r where r.terminal_id = t.id order by r.id) as "readers!"
-           from terminal t order by name"#
-    )
-    .fetch_all(pool)
-    .await
-}
-
 impl Auth {
     /// The terminal of a token, unless it is unknown or revoked. Not remembered: revoking works at once.
     pub async fn till(&self, token: &str) -> sqlx::Result<Option<Till>> {
         sqlx::query_as!(
             Till,
-            "select id as terminal_id, name, role from terminal where token_hash = $1 and revoked_at is null",
+            "select id as terminal_id, name, role, locked_reason from terminal where token_hash = $1 and revoked_at is null",
             &Token::hash(token)[..]
         )
         .fetch_optional(&self.pool)

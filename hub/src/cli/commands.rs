@@ -6,12 +6,13 @@ use anyhow::Context;
 use ed25519_dalek::VerifyingKey;
 use fullhouse_protocol::{
     events::EventPage,
+    terminal::TerminalChange,
     tickets::{DeadTickets, TicketKeys},
 };
 use sqlx::PgPool;
 
 use crate::{
-    auth,
+    box_office::terminals,
     catalog::{commands::Report, event::EventSpec},
     clock, config, mail,
     ticket::{
@@ -111,14 +112,38 @@ pub async fn mails(pool: &PgPool, state: &str) -> anyhow::Result<Report> {
     Ok(Report { text, failed: false })
 }
 
-/// Terminals and their readers, one a line.
+/// Terminals, their readers, and how they said that they are, one a line.
 pub async fn terminals(pool: &PgPool) -> anyhow::Result<Report> {
     let mut text = String::new();
-    for t in auth::enrolled(pool).await? {
-        let token = if t.revoked { "revoked" } else { "valid" };
-        let _ = writeln!(text, "{}\t{}\t{token}\t{}", t.name, t.role, t.readers.join(" "));
+    for t in terminals::list(pool).await? {
+        let token = match (t.revoked, &t.locked_reason) {
+            (true, _) => "revoked".to_owned(),
+            (false, Some(reason)) => format!("locked ({reason})"),
+            (false, None) => "valid".to_owned(),
+        };
+        let health = match (t.health, t.health_at) {
+            (Some(h), Some(at)) => {
+                let at = at.format("%Y-%m-%dT%H:%M:%SZ");
+                format!("\tpaper {}, reader {}, {} at {at} {}", word(h.paper)?, word(h.reader)?, h.version, h.detail)
+            }
+            _ => String::new(),
+        };
+        let _ = writeln!(text, "{}\t{}\t{token}\t{}{health}", t.name, t.role, t.readers.join(" "));
     }
     Ok(Report { text, failed: false })
+}
+
+/// A state as it is written on the wire.
+fn word(state: impl serde::Serialize) -> anyhow::Result<String> {
+    Ok(serde_json::to_value(state)?.as_str().unwrap_or_default().to_owned())
+}
+
+/// Locks a terminal, or unlocks it, by its name.
+pub async fn lock_terminal(pool: &PgPool, name: &str, locked: bool, reason: String, by: &str) -> anyhow::Result<()> {
+    let named = terminals::list(pool).await?.into_iter().find(|t| t.name == name);
+    let id = named.with_context(|| format!("there is no terminal called {name}"))?.id;
+    let change = TerminalChange { locked: Some(locked), reason, ..TerminalChange::default() };
+    Ok(terminals::change(pool.clone(), id, change, format!("{by}, by command")).await?)
 }
 
 /// What the tickets of an event could not show with the fonts of this machine, said before one is sold: a line each,

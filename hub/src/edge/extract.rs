@@ -110,8 +110,24 @@ impl FromRequestParts<Hub> for Operator {
     }
 }
 
-/// A till or kiosk, by `Authorization: Bearer`.
+/// A till or kiosk, by `Authorization: Bearer`, unless it is locked.
 impl FromRequestParts<Hub> for Till {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, hub: &Hub) -> Result<Self, Problem> {
+        let Terminal(till) = Terminal::from_request_parts(parts, hub).await?;
+        match till.locked_reason {
+            None => Ok(till),
+            Some(reason) => Err(Problem::new(Code::TerminalLocked).with("reason", reason)),
+        }
+    }
+}
+
+/// A till or kiosk, locked or not: for what even a locked one may say.
+#[derive(Debug, Clone)]
+pub struct Terminal(pub Till);
+
+impl FromRequestParts<Hub> for Terminal {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, hub: &Hub) -> Result<Self, Problem> {
@@ -120,7 +136,7 @@ impl FromRequestParts<Hub> for Till {
             needed("This needs a terminal's token (`Authorization: Bearer`), also of somebody who has signed in.")
         })?;
         let till = Auth::from_ref(hub).till(token).await?;
-        till.ok_or_else(|| needed("This terminal's token is unknown, or was revoked."))
+        till.map(Self).ok_or_else(|| needed("This terminal's token is unknown, or was revoked."))
     }
 }
 
@@ -215,6 +231,7 @@ pub(super) fn unknown_at(route: &str) -> Code {
         Some("holds") => Code::HoldUnknown,
         Some("orders") => Code::OrderUnknown,
         Some("tickets") => Code::TicketUnknown,
+        Some("terminals") => Code::TerminalUnknown,
         _ => Code::NotFound,
     }
 }

@@ -14,6 +14,7 @@ pub mod orders; // a hold becomes an order
 pub mod payments; // an order is paid
 pub mod tickets; // on paper, at the door, printed again
 pub mod box_office; // what terminals do
+pub mod terminals; // how terminals are; renamed, locked, revoked
 pub mod staff; // refunds, the gate, what is not settled
 pub mod staff_queue; // pace, pause and draw of a waiting room
 pub mod staff_orders; // orders looked up, exchanged, noted
@@ -93,6 +94,9 @@ fn api() -> OpenApiRouter<Hub> {
         .routes(routes!(tickets::begin_prints, tickets::prints))
         .routes(routes!(tickets::report_print))
         .routes(routes!(tickets::mail_again))
+        .routes(routes!(terminals::report))
+        .routes(routes!(terminals::list))
+        .routes(routes!(terminals::change_terminal))
         .routes(routes!(staff::refund))
         .routes(routes!(staff::retry))
         .routes(routes!(staff::money))

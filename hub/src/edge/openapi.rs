@@ -149,6 +149,9 @@ fn common(path: &str, writes: bool, operation: &Operation) -> Vec<Code> {
     if has_security {
         codes.push(Code::NotSignedIn);
     }
+    if credentials(path).contains(&"terminal") && path != "/api/box-office/health" {
+        codes.push(Code::TerminalLocked); // even a locked one may say how it is
+    }
     if operation.request_body.is_some() && !path.starts_with("/api/webhooks/") {
         codes.extend([Code::JsonInvalid, Code::BodyTooLarge]);
     }

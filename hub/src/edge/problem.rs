@@ -95,6 +95,9 @@ codes! {
     EventCancelled "event_cancelled" CONFLICT "The event is cancelled";
     SeatsInUse "seats_in_use" CONFLICT "Seats are held or sold";
     SeatsDead "seats_dead" CONFLICT "Seats were given up for good: revive them, with a reason";
+    TerminalLocked "terminal_locked" FORBIDDEN "This terminal is locked";
+    TerminalUnknown "terminal_unknown" NOT_FOUND "There is no such terminal";
+    NameTaken "name_taken" CONFLICT "Another terminal has this name";
     ReaderNotYours "reader_not_yours" FORBIDDEN "This reader was not enrolled at this terminal";
     IdempotencyKeyMissing "idempotency_key_missing" BAD_REQUEST "An Idempotency-Key header of 1 to 255 characters is needed";
     IdempotencyMismatch "idempotency_mismatch" UNPROCESSABLE_ENTITY "This Idempotency-Key was used for another request";

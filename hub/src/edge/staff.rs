@@ -71,7 +71,7 @@ impl Staff {
     }
 }
 
-fn operator_name(somebody: &SignedIn) -> String {
+pub(super) fn operator_name(somebody: &SignedIn) -> String {
     format!("operator {}", somebody.email)
 }
 

@@ -101,9 +101,19 @@ async fn readers_are_placed_at_a_terminal_and_listed() {
             "{name} {reader}"
         );
     }
-    let list = fullhouse(&database, &["terminal", "list"], &[]).await;
-    let list = String::from_utf8(list.stdout).unwrap();
-    assert_eq!(list.trim_end(), "Kiosk\tkiosk\tvalid\t\nTill 1\tcounter\tvalid\ttmr_1 tmr_2");
+    let list = async || String::from_utf8(fullhouse(&database, &["terminal", "list"], &[]).await.stdout).unwrap();
+    assert_eq!(list().await.trim_end(), "Kiosk\tkiosk\tvalid\t\nTill 1\tcounter\tvalid\ttmr_1 tmr_2");
+    let lock = async |verb, name| {
+        told(&fullhouse(&database, &["terminal", verb, name, "--reason", "stolen", "--by", "Ana"], &[]).await).0
+    };
+    assert_eq!((lock("lock", "Nowhere").await, lock("lock", "Kiosk").await), (1, 0));
+    assert!(list().await.contains("Kiosk\tkiosk\tlocked (stolen)"));
+    assert_eq!(lock("unlock", "Kiosk").await, 0);
+    assert!(list().await.contains("Kiosk\tkiosk\tvalid"));
+    let audit: Vec<(String, String)> =
+        sqlx::query_as("select verb, actor from audit order by id").fetch_all(database.pool()).await.unwrap();
+    let by = |verb: &str| (verb.to_owned(), "Ana, by command".to_owned());
+    assert_eq!(audit, [by("terminal_lock"), by("terminal_unlock")]);
     database.finish().await;
 }
 

@@ -17,6 +17,7 @@ mod line_edges; // addresses, times and mails at a line's door
 mod holding; // holding seats over the wire
 mod desks; // what a hub's desks take up
 mod box_office; // what each kind of terminal may do
+mod terminals; // how terminals are; renamed, locked, revoked
 mod fairness; // what each rule of the door is worth
 mod load; // what hubs measure of themselves
 mod pace; // how fast a line is called, whatever goes wrong

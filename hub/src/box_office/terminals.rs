@@ -1,0 +1,126 @@
+//! Terminals in the hands of operators: how they are, renamed, locked, revoked.
+//!
+//! Invariants
+//! - What is done to a terminal is in the audit log, in the same transaction; what changes nothing is not.
+//! - A lock works at once: whether a terminal is locked is read with its token, in each request.
+
+use fullhouse_protocol::terminal::{TerminalChange, TerminalHealth, TerminalListed};
+use sqlx::{PgPool, types::Json};
+use uuid::Uuid;
+
+use crate::{
+    clock,
+    db::{self, Tx},
+};
+
+/// All terminals by name, and how they said that they are.
+pub async fn list(pool: &PgPool) -> sqlx::Result<Vec<TerminalListed>> {
+    let rows = sqlx::query!(
+        r#"select t.id, t.name, t.role, t.revoked_at is not null as "revoked!", t.locked_reason,
+                  t.health as "health: Json<TerminalHealth>", t.health_at,
+                  array(select r.id from reader r where r.terminal_id = t.id order by r.id) as "readers!"
+           from terminal t order by t.name"#
+    )
+    .fetch_all(pool)
+    .await?;
+    let listed = rows.into_iter().map(|t| TerminalListed {
+        id: t.id,
+        name: t.name,
+        role: t.role,
+        revoked: t.revoked,
+        locked_reason: t.locked_reason,
+        readers: t.readers,
+        health: t.health.map(|Json(health)| health),
+        health_at: t.health_at,
+    });
+    Ok(listed.collect())
+}
+
+/// Keeps what a terminal says of itself; the last word counts.
+pub async fn report(pool: PgPool, terminal_id: Uuid, health: TerminalHealth) -> sqlx::Result<()> {
+    db::write(async move {
+        sqlx::query!(
+            "update terminal set health = $2, health_at = db_clock() where id = $1",
+            terminal_id,
+            Json(health) as _
+        )
+        .execute(&pool)
+        .await?;
+        Ok(())
+    })
+    .await
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError {
+    #[error("there is no such terminal")]
+    Unknown,
+    #[error("another terminal has this name")]
+    NameTaken,
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+}
+
+/// Renames, locks, unlocks or revokes; all that is asked for, or nothing.
+pub async fn change(pool: PgPool, terminal_id: Uuid, change: TerminalChange, actor: String) -> Result<(), ChangeError> {
+    db::write(async move {
+        let mut tx = pool.begin().await?;
+        let done = change_in(&mut tx, terminal_id, &change, &actor).await;
+        match done {
+            Err(ChangeError::Database(error)) if db::constraint(&error) == Some("terminal_name_once") => {
+                return Err(ChangeError::NameTaken);
+            }
+            done => done?,
+        }
+        tx.commit().await?;
+        Ok(())
+    })
+    .await
+}
+
+async fn change_in(tx: &mut Tx, terminal_id: Uuid, change: &TerminalChange, actor: &str) -> Result<(), ChangeError> {
+    let old = sqlx::query!(
+        r#"select name, locked_at is not null as "locked!", revoked_at is not null as "revoked!"
+           from terminal where id = $1 for no key update"#,
+        terminal_id
+    )
+    .fetch_optional(&mut **tx)
+    .await?
+    .ok_or(ChangeError::Unknown)?;
+    let now = clock::now(tx).await?;
+    let name = change.name.as_deref().filter(|name| *name != old.name);
+    let locked = change.locked.filter(|locked| *locked != old.locked);
+    let revoke = change.revoke && !old.revoked;
+    sqlx::query!(
+        "update terminal set name = coalesce($2, name),
+             locked_at = case when $3::boolean is null then locked_at when $3 then $5::timestamptz end,
+             locked_reason = case when $3::boolean is null then locked_reason when $3 then $6 end,
+             revoked_at = case when $4 then $5 else revoked_at end
+         where id = $1",
+        terminal_id,
+        name,
+        locked,
+        revoke,
+        now,
+        change.reason
+    )
+    .execute(&mut **tx)
+    .await?;
+    let renamed = name.map(|name| ("terminal_rename", format!("{} is called {name}", old.name)));
+    let locking = locked.map(|l| (if l { "terminal_lock" } else { "terminal_unlock" }, old.name.clone()));
+    let revoking = revoke.then(|| ("terminal_revoke", old.name.clone()));
+    for (verb, detail) in [renamed, locking, revoking].into_iter().flatten() {
+        sqlx::query!(
+            "insert into audit (at, verb, actor, terminal_id, detail, reason) values ($1, $2, $3, $4, $5, $6)",
+            now,
+            verb,
+            actor,
+            terminal_id,
+            detail,
+            change.reason
+        )
+        .execute(&mut **tx)
+        .await?;
+    }
+    Ok(())
+}
