@@ -148,8 +148,7 @@ async fn step(
 ) -> sqlx::Result<i64> {
     let mut row = read(db, event_id).await?;
     end_passes(db, event_id, now).await?;
-    let inside = inside(db, event_id, now).await?;
-    let expected = expected(db, event_id, row.show_s, now).await?;
+    let (inside, expected) = here(db, event_id, row.show_s, now).await?;
     let due = row.counted_at.is_none_or(|at| now - at >= TimeDelta::seconds(config.count_seats_s) || at > now);
     let mut seats_left = row.seats_left;
     let mut counted_at = row.counted_at;
@@ -244,36 +243,28 @@ async fn end_passes(db: &mut PgConnection, event_id: i64, now: DateTime<Utc>) ->
     Ok(())
 }
 
-/// Live passes, and live holds whose pass is over: whoever holds may pay.
-async fn inside(db: &mut PgConnection, event_id: i64, now: DateTime<Utc>) -> sqlx::Result<i32> {
-    let inside = sqlx::query_scalar!(
+/// Who is inside: live passes, and live holds whose pass is over (whoever holds may pay). And who is expected: called
+/// within `show_s`, and without a pass so far. Both in one statement: whoever comes in between two would be in neither
+/// of them, and one too many would be called.
+async fn here(db: &mut PgConnection, event_id: i64, show_s: i32, now: DateTime<Utc>) -> sqlx::Result<(i32, i32)> {
+    let row = sqlx::query!(
         r#"select (select count(*) from pass where event_id = $1 and ended_at is null and expires_at > $2)
                 + (select count(*) from hold h join buyer b on b.id = h.buyer_id
                    where h.event_id = $1 and h.state = 'live' and h.held_until > $2 and b.account_id is not null
                      and not exists (select from pass p where p.event_id = h.event_id and p.account_id = b.account_id
-                                     and p.ended_at is null and p.expires_at > $2)) as "inside!""#,
+                                     and p.ended_at is null and p.expires_at > $2)) as "inside!",
+                  (select coalesce(sum(k.through_place - k.from_place
+                                       - (select count(distinct p.place) from pass p
+                                          where p.event_id = $1 and p.place >= k.from_place and p.place < k.through_place)), 0)
+                   from line_call k where k.event_id = $1 and k.at > $3)::bigint as "expected!""#,
         event_id,
-        now
-    )
-    .fetch_one(db)
-    .await?;
-    Ok(i32::try_from(inside).unwrap_or(i32::MAX))
-}
-
-/// Called within `show_s`, and without a pass so far.
-async fn expected(db: &mut PgConnection, event_id: i64, show_s: i32, now: DateTime<Utc>) -> sqlx::Result<i32> {
-    let expected = sqlx::query_scalar!(
-        r#"select coalesce(sum(k.through_place - k.from_place
-                               - (select count(distinct p.place) from pass p
-                                  where p.event_id = $1 and p.place >= k.from_place and p.place < k.through_place)), 0)::bigint
-                  as "expected!"
-           from line_call k where k.event_id = $1 and k.at > $2"#,
-        event_id,
+        now,
         now - TimeDelta::seconds(show_s.into())
     )
     .fetch_one(db)
     .await?;
-    Ok(i32::try_from(expected.max(0)).unwrap_or(i32::MAX))
+    let number = |n: i64| i32::try_from(n.max(0)).unwrap_or(i32::MAX);
+    Ok((number(row.inside), number(row.expected)))
 }
 
 /// Seats that anybody could take, and seats that are held.
