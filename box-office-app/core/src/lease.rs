@@ -1,0 +1,354 @@
+//! Seats that a till owns for a while, and what it sells of them without a network.
+//!
+//! Invariants:
+//! - A seat is sold at most once: what is sold is looked up, journalled and noted under one lock, and a lease that is
+//!   closed, or was closed or taken by an earlier process, sells nothing.
+//! - A lease sells only in the process that asked for it: `take` journals its id first, and refuses one that the
+//!   journal knows. A restart therefore ends selling, whatever the hub still lists.
+//! - Time ends selling, never ownership: it runs from before the lease was asked for, by a clock that counts sleep.
+//!   Seats go back only by the closing report, which is journalled before anybody can see it.
+//! - A [`Sold`] exists only for a sale that is on the disk. Printing takes one.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, MutexGuard},
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use uuid::Uuid;
+
+use crate::{
+    clock::{Clock, SinceBoot},
+    journal::{AppendError, Journal, LeaseMark, Medium},
+};
+
+#[cfg(test)]
+mod tests;
+
+/// A seat as it was leased.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeasedSeat {
+    pub ticket_id: Uuid,
+    /// Signed by the hub; what the ticket's QR code says. Dies if the seat goes back unsold.
+    pub code: String,
+    /// What it costs by ticket type, fees included, in minor units.
+    pub prices: BTreeMap<String, i64>,
+}
+
+/// What a hub leased to this terminal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Granted {
+    pub lease_id: Uuid,
+    pub event_id: i64,
+    pub currency: String,
+    /// For how long it may sell, in seconds, from when it was asked for.
+    pub sells_for_s: u32,
+    /// The number that the hub expects this terminal's next sale to have, as it said when the lease was asked for.
+    pub hub_next_seq: u64,
+    /// Seats that one buyer may have.
+    pub seats_max: usize,
+    pub seats: BTreeMap<i32, LeasedSeat>,
+}
+
+/// A seat of an offline sale, as it is journalled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SoldSeat {
+    pub seat_no: i32,
+    pub ticket_type: String,
+    pub amount_minor: i64,
+}
+
+/// The body of a journalled sale.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OfflineSale {
+    pub seq: u64,
+    pub lease_id: Uuid,
+    pub event_id: i64,
+    pub currency: String,
+    pub seats: Vec<SoldSeat>,
+    pub total_minor: i64,
+    /// Who sold it.
+    pub staff_id: Uuid,
+    /// The wall clock's, RFC 3339: for people; nothing is decided by it.
+    pub sold_at: String,
+}
+
+/// What a buyer wants of a lease.
+#[derive(Debug, Clone)]
+pub struct Wanted<'a> {
+    pub lease_id: Uuid,
+    /// Seat and ticket type.
+    pub seats: &'a [(i32, &'a str)],
+    pub staff_id: Uuid,
+    pub sold_at: &'a str,
+}
+
+/// A sale that is on the disk.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Sold {
+    sale: OfflineSale,
+    tickets: Vec<LeasedSeat>,
+}
+
+impl Sold {
+    pub fn sale(&self) -> &OfflineSale {
+        &self.sale
+    }
+
+    /// What to print: the seats in the order of the sale, with their tickets.
+    pub fn tickets(&self) -> impl Iterator<Item = (&SoldSeat, &LeasedSeat)> {
+        self.sale.seats.iter().zip(&self.tickets)
+    }
+}
+
+/// Why nothing is sold.
+#[derive(Debug, Error)]
+pub enum SellError {
+    /// Not of this process, or closed.
+    #[error("no such lease sells here")]
+    NoLease,
+    #[error("the lease's time to sell is over")]
+    TimeOver,
+    #[error("no seat was asked for")]
+    NoSeats,
+    #[error("at most {0} seats a buyer")]
+    TooMany(usize),
+    #[error("seat {0} is not of this lease, or was asked for twice")]
+    NotLeased(i32),
+    #[error("seat {0} is sold")]
+    SeatSold(i32),
+    #[error("seat {0} has no price of this type")]
+    NoPrice(i32),
+    /// The seats are sold by nobody in this process: the sale may be on the disk.
+    #[error("the sale could not be journalled")]
+    Journal(#[source] AppendError),
+}
+
+/// Why a lease was not taken.
+#[derive(Debug, Error)]
+pub enum TakeError {
+    /// A seat is leased here already: the hub would never lease it twice, so nothing is sold of this lease.
+    #[error("seat {0} is of another lease here")]
+    SeatLeased(i32),
+    /// The hub knows sales that the journal here doesn't: it was lost, or put back from a copy. What is sold next
+    /// would have a number that is taken.
+    #[error("the journal goes on at {journal}, the hub at {hub}")]
+    JournalBehind { journal: u64, hub: u64 },
+    #[error("the clock could not be read")]
+    NoClock,
+    #[error("the lease could not be journalled")]
+    Journal(#[source] AppendError),
+}
+
+/// Why there is no closing report yet.
+#[derive(Debug, Error)]
+pub enum CloseError {
+    #[error("the end of the lease could not be journalled")]
+    Journal(#[source] AppendError),
+    /// Written by a version of this app that knew more, or less. A report without it would give sold seats back.
+    #[error("sale {seq} could not be read")]
+    Unreadable {
+        seq: u64,
+        #[source]
+        why: serde_json::Error,
+    },
+}
+
+/// What a terminal tells the hub when it gives a lease back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClosingReport {
+    pub lease_id: Uuid,
+    /// Of the journal; 0 if it never sold. The hub needs all up to it before it takes the seats.
+    pub last_seq: u64,
+    pub sold: BTreeSet<i32>,
+}
+
+/// How a lease stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// Seconds that it still sells; 0: over.
+    pub sells_for_s: u64,
+    pub unsold: BTreeSet<i32>,
+}
+
+/// All leases of a terminal, and its journal.
+pub struct Till<C: Clock, M: Medium> {
+    clock: C,
+    inner: Mutex<Inner<M>>,
+}
+
+struct Inner<M: Medium> {
+    journal: Journal<M>,
+    /// Those that sell: taken by this process, not closed.
+    leases: BTreeMap<Uuid, Running>,
+}
+
+struct Running {
+    granted: Granted,
+    sells_until: SinceBoot,
+    /// Sold, or in doubt because its sale could not be journalled.
+    gone: BTreeSet<i32>,
+}
+
+impl<C: Clock, M: Medium> Till<C, M> {
+    /// Nothing sells yet: leases of an earlier process can only be closed.
+    pub fn new(clock: C, journal: Journal<M>) -> Self {
+        Self { clock, inner: Mutex::new(Inner { journal, leases: BTreeMap::new() }) }
+    }
+
+    /// The time to ask a hub for a lease with: it is passed to [`Till::take`] with the answer.
+    ///
+    /// # Errors
+    /// [`TakeError::NoClock`].
+    pub fn asking(&self) -> Result<SinceBoot, TakeError> {
+        self.clock.now().ok_or(TakeError::NoClock)
+    }
+
+    /// Begins to sell from a lease that was asked for at `asked_at`.
+    ///
+    /// # Errors
+    /// [`TakeError`]: it sells nothing, and has to be closed.
+    pub fn take(&self, granted: Granted, asked_at: SinceBoot) -> Result<(), TakeError> {
+        let mut inner = self.inner();
+        let (journal, hub) = (inner.journal.next_number(), granted.hub_next_seq);
+        if journal < hub {
+            return Err(TakeError::JournalBehind { journal, hub });
+        }
+        let of_another = |no: &&i32| {
+            inner.leases.values().any(|l| l.granted.seats.contains_key(*no) && l.granted.event_id == granted.event_id)
+        };
+        if let Some(no) = granted.seats.keys().find(of_another) {
+            return Err(TakeError::SeatLeased(*no));
+        }
+        inner.journal.take_lease(granted.lease_id).map_err(TakeError::Journal)?;
+        let sells_until = SinceBoot(asked_at.0 + Duration::from_secs(granted.sells_for_s.into()));
+        inner.leases.insert(granted.lease_id, Running { granted, sells_until, gone: BTreeSet::new() });
+        Ok(())
+    }
+
+    /// Sells, for cash that is on the counter. The money may be taken and the tickets printed once this has answered.
+    ///
+    /// # Errors
+    /// [`SellError`]; nothing of it is sold.
+    pub fn sell(&self, wanted: &Wanted<'_>) -> Result<Sold, SellError> {
+        let mut inner = self.inner();
+        let Inner { journal, leases } = &mut *inner;
+        let lease = leases.get_mut(&wanted.lease_id).ok_or(SellError::NoLease)?;
+        // Read under the lock: whoever waited for it may have waited too long.
+        if self.clock.now().is_none_or(|now| now >= lease.sells_until) {
+            return Err(SellError::TimeOver);
+        }
+        let (seats, tickets) = lease.choose(wanted.seats)?;
+        let mut sale = OfflineSale {
+            seq: 0,
+            lease_id: wanted.lease_id,
+            event_id: lease.granted.event_id,
+            currency: lease.granted.currency.clone(),
+            total_minor: total(&seats)?,
+            seats,
+            staff_id: wanted.staff_id,
+            sold_at: wanted.sold_at.to_owned(),
+        };
+        // Before the write: if it fails, nobody knows whether they are sold, and so nobody else may have them.
+        lease.gone.extend(sale.seats.iter().map(|s| s.seat_no));
+        journal
+            .sell(|seq| {
+                sale.seq = seq;
+                serde_json::to_vec(&sale).expect("numbers and strings have a JSON form")
+            })
+            .map_err(SellError::Journal)?;
+        Ok(Sold { sale, tickets })
+    }
+
+    /// Ends selling from a lease, of this process or an earlier one, and says what to tell the hub. The same report
+    /// each time, as long as nothing else is sold.
+    ///
+    /// # Errors
+    /// [`CloseError`]; the lease sells nothing from then on all the same.
+    pub fn close(&self, lease_id: Uuid) -> Result<ClosingReport, CloseError> {
+        let mut inner = self.inner();
+        inner.leases.remove(&lease_id);
+        inner.journal.close_lease(lease_id).map_err(CloseError::Journal)?;
+        let mut sold = BTreeSet::new();
+        for (seq, body) in inner.journal.sales() {
+            let sale: OfflineSale = serde_json::from_slice(body).map_err(|why| CloseError::Unreadable { seq, why })?;
+            if sale.lease_id == lease_id {
+                sold.extend(sale.seats.iter().map(|s| s.seat_no));
+            }
+        }
+        Ok(ClosingReport { lease_id, last_seq: inner.journal.next_number().saturating_sub(1), sold })
+    }
+
+    /// Leases that were taken, by this process or an earlier one, and not closed.
+    pub fn to_close(&self) -> BTreeSet<Uuid> {
+        self.inner().journal.leases_open()
+    }
+
+    /// How a lease that this process took stands; `None` of any other.
+    pub fn standing(&self, lease_id: Uuid) -> Option<Standing> {
+        let inner = self.inner();
+        let lease = inner.leases.get(&lease_id)?;
+        let left = self.clock.now().map_or(Duration::ZERO, |now| lease.sells_until.0.saturating_sub(now.0));
+        let unsold = lease.granted.seats.keys().filter(|no| !lease.gone.contains(no)).copied().collect();
+        Some(Standing { sells_for_s: left.as_secs(), unsold })
+    }
+
+    /// A lease that the journal knows as closed.
+    pub fn is_closed(&self, lease_id: Uuid) -> bool {
+        self.inner().journal.lease(lease_id) == Some(LeaseMark::Closed)
+    }
+
+    /// The next sales to send, the oldest first, at most `max`: numbers and bodies as they were journalled.
+    pub fn to_settle(&self, max: usize) -> Vec<(u64, Vec<u8>)> {
+        self.inner().journal.unsettled().take(max).map(|(n, body)| (n, body.to_vec())).collect()
+    }
+
+    /// Keeps what the hub made of a sale.
+    ///
+    /// # Errors
+    /// [`Journal::settle`]'s.
+    pub fn settle(&self, seq: u64, outcome: &[u8]) -> Result<(), AppendError> {
+        self.inner().journal.settle(seq, outcome)
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner<M>> {
+        // Whoever panicked with it left seats gone rather than free, and a journal that calls itself broken.
+        self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Running {
+    fn choose(&self, wanted: &[(i32, &str)]) -> Result<(Vec<SoldSeat>, Vec<LeasedSeat>), SellError> {
+        if wanted.is_empty() {
+            return Err(SellError::NoSeats);
+        }
+        if wanted.len() > self.granted.seats_max {
+            return Err(SellError::TooMany(self.granted.seats_max));
+        }
+        let mut seen = BTreeSet::new();
+        let mut chosen = (Vec::new(), Vec::new());
+        for (seat_no, ticket_type) in wanted {
+            let seat = self.granted.seats.get(seat_no).filter(|_| seen.insert(*seat_no));
+            let seat = seat.ok_or(SellError::NotLeased(*seat_no))?;
+            if self.gone.contains(seat_no) {
+                return Err(SellError::SeatSold(*seat_no));
+            }
+            let amount_minor = *seat.prices.get(*ticket_type).ok_or(SellError::NoPrice(*seat_no))?;
+            chosen.0.push(SoldSeat { seat_no: *seat_no, ticket_type: (*ticket_type).to_owned(), amount_minor });
+            chosen.1.push(seat.clone());
+        }
+        Ok(chosen)
+    }
+}
+
+fn total(seats: &[SoldSeat]) -> Result<i64, SellError> {
+    let mut sum = 0_i64;
+    for seat in seats {
+        sum = sum.checked_add(seat.amount_minor).ok_or(SellError::NoPrice(seat.seat_no))?;
+    }
+    Ok(sum)
+}

@@ -1,0 +1,10 @@
+//! What a till must never get wrong, without a window: a shell draws it, tests drive it.
+//!
+//! A module imports only what stands above it.
+
+#![forbid(unsafe_code)]
+
+pub mod clock; // time that goes on while the machine sleeps
+pub mod journal; // what was sold without a network, on disk before it is on paper
+pub mod lease; // seats that a till owns for a while, each sold at most once
+pub mod cash; // the drawer: float, change, count, variance
