@@ -216,3 +216,18 @@ pub async fn renew(fan: &Fan, event: i64, pass: &str) -> Answer {
     let path = format!("/api/events/{event}/queue/pass/renew");
     fan.send(fan.request(Method::POST, &path).header("fullhouse-pass", pass).json(&json!({}))).await
 }
+
+/// The same account, signed in once more.
+pub async fn second_device(line: &Line, fan: &Fan) -> Fan {
+    let token = uuid::Uuid::new_v4().simple().to_string();
+    sqlx::query(
+        "insert into session (token_hash, account_id, expires_at)
+         select sha256($1::bytea), id, db_clock() + interval '1 day' from account where email = $2",
+    )
+    .bind(token.as_bytes())
+    .bind(&fan.email)
+    .execute(line.database.pool())
+    .await
+    .unwrap();
+    Fan::with_session(&line.hub.url(), &token)
+}

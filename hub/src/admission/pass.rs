@@ -4,6 +4,7 @@
 //! - The token is signed and names a row; the row says whether it is still good, so that it ends at once when it
 //!   is revoked, moved, or its order complete.
 //! - Whoever enters by another session takes the pass along: the former one is refused as moved.
+//! - An account's passes at an event are given, moved and ended one after the other (`entry::lock`).
 //! - Locks are taken pass before entry, as everywhere.
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -116,6 +117,8 @@ pub enum EnterError {
     Lapsed,
     #[error("nobody is let in")]
     Paused,
+    #[error("the pass ended while it was to move")]
+    Again,
     #[error(transparent)]
     Database(#[from] sqlx::Error),
 }
@@ -132,6 +135,7 @@ pub async fn enter(
     loop {
         tries += 1;
         match enter_once(pool, places, event_id, account_id, session).await {
+            Err(EnterError::Again) if tries < TRIES_MAX => {}
             Err(EnterError::Database(error))
                 if db::constraint(&error) == Some("pass_one_live") && tries < TRIES_MAX => {}
             done => return done,
@@ -147,13 +151,18 @@ async fn enter_once(
     session: TokenHash,
 ) -> Result<(Claim, LivePass, DateTime<Utc>), EnterError> {
     let mut tx = pool.begin().await?;
+    entry::lock(&mut tx, event_id, account_id).await?;
     let standing = entry::mine(&mut tx, places, event_id, account_id).await?.ok_or(EnterError::EntryNone)?;
     let now = standing.now;
     let pass = match &standing.pass {
         Some(pass) if pass.session == session => pass.clone(),
-        Some(pass) => moved(&mut tx, &standing, pass, session).await?,
+        Some(pass) => match moved(&mut tx, &standing, pass, session).await? {
+            Some(pass) => pass,
+            // Its time ran out this very moment.
+            None => return Err(EnterError::Again),
+        },
         None => match standing.state() {
-            _ if standing.paused => return Err(EnterError::Paused),
+            _ if standing.paused_at.is_some() => return Err(EnterError::Paused),
             EntryState::Called => admitted(&mut tx, &standing, session).await?,
             EntryState::Lapsed => {
                 lapse(&mut tx, &standing).await?;
@@ -191,23 +200,26 @@ async fn admitted(db: &mut PgConnection, standing: &Standing, session: TokenHash
     Ok(pass)
 }
 
-/// The same time inside, in another session.
+/// The same time inside, in another session; None if it is over.
 async fn moved(
     db: &mut PgConnection,
     standing: &Standing,
     former: &LivePass,
     session: TokenHash,
-) -> sqlx::Result<LivePass> {
-    sqlx::query!(
+) -> sqlx::Result<Option<LivePass>> {
+    let ended = sqlx::query!(
         "update pass set ended_at = $2, ended_why = 'moved' where id = $1 and ended_at is null",
         former.id,
         standing.now
     )
     .execute(&mut *db)
     .await?;
+    if ended.rows_affected() == 0 {
+        return Ok(None);
+    }
     let pass = LivePass { id: Uuid::now_v7(), session, ..former.clone() };
     insert(db, standing, &pass).await?;
-    Ok(pass)
+    Ok(Some(pass))
 }
 
 async fn insert(db: &mut PgConnection, standing: &Standing, pass: &LivePass) -> sqlx::Result<()> {
@@ -278,6 +290,7 @@ pub async fn renew(
 /// Ends the live pass of an account, and its entry with it: whoever was inside stands at the end when they
 /// come again. `false`: there was none.
 pub async fn end(db: &mut PgConnection, event_id: i64, account_id: Uuid, why: &str) -> sqlx::Result<bool> {
+    entry::lock(db, event_id, account_id).await?;
     let number = sqlx::query_scalar!(
         "update pass set ended_at = db_clock(), ended_why = $3
          where event_id = $1 and account_id = $2 and ended_at is null returning number",

@@ -5,7 +5,6 @@ use data_encoding::HEXLOWER_PERMISSIVE;
 use fullhouse_protocol::line::{LineChange, LinePatch, StaffLine};
 use serde_json::{Value, json};
 use sqlx::{PgConnection, PgPool};
-use uuid::Uuid;
 
 use super::pass;
 use crate::{
@@ -28,6 +27,8 @@ pub enum ChangeError {
     LineUnknown,
     #[error("{0}")]
     Invalid(&'static str),
+    #[error("this account has no pass there")]
+    PassNone,
     #[error(transparent)]
     Database(#[from] sqlx::Error),
 }
@@ -76,6 +77,12 @@ pub async fn change(pool: &PgPool, event_id: i64, patch: LinePatch, actor: Strin
         let mut log = Log { event_id, now, actor: &actor, reason: &patch.reason };
         change_row(&mut tx, &mut log, &patch).await?;
         change_draw(&mut tx, &mut log, &patch).await?;
+        if let Some(account_id) = patch.revoke {
+            if !pass::end(&mut tx, event_id, account_id, "revoked").await? {
+                return Err(ChangeError::PassNone);
+            }
+            log.write(&mut tx, "revoked", json!(account_id), Value::Null).await?;
+        }
         drawing::touch(&mut tx, event_id, now).await?;
         let seen = look(&mut tx, event_id).await?.ok_or(ChangeError::LineUnknown)?;
         tx.commit().await?;
@@ -127,7 +134,7 @@ pub async fn write(
 async fn change_row(db: &mut PgConnection, log: &mut Log<'_>, patch: &LinePatch) -> Result<(), ChangeError> {
     let was = sqlx::query!(
         "select rate_minute_min, rate_minute_max, rate_fixed, inside_max, holds_live_max, checkouts_live_max, next_batch_at,
-                paused_at, resumed_at, message
+                paused_at, grace_s, message
          from line where event_id = $1",
         log.event_id
     )
@@ -150,7 +157,19 @@ async fn change_row(db: &mut PgConnection, log: &mut Log<'_>, patch: &LinePatch)
         Some(false) => None,
         None => was.paused_at,
     };
-    let resumed_at = if was.paused_at.is_some() && paused_at.is_none() { Some(log.now) } else { was.resumed_at };
+    if let (Some(began), None) = (was.paused_at, paused_at) {
+        // Whose grace ran when it was paused has all of it again; whose was over, has none.
+        sqlx::query!(
+            "update line_call set grace_from = $3
+             where event_id = $1 and coalesce(grace_from, at) + make_interval(secs => $4) >= $2",
+            log.event_id,
+            began,
+            log.now,
+            f64::from(was.grace_s)
+        )
+        .execute(&mut *db)
+        .await?;
+    }
     let min = patch.rate_minute_min.unwrap_or(was.rate_minute_min);
     let max = patch.rate_minute_max.unwrap_or(was.rate_minute_max);
     let fixed = patch.rate_fixed.unwrap_or(was.rate_fixed);
@@ -160,7 +179,7 @@ async fn change_row(db: &mut PgConnection, log: &mut Log<'_>, patch: &LinePatch)
     let next_batch_at = patch.next_batch_at.unwrap_or(was.next_batch_at);
     let written = sqlx::query!(
         "update line set rate_minute_min = $2, rate_minute_max = $3, rate_fixed = $4, inside_max = $5, holds_live_max = $6,
-                checkouts_live_max = $7, next_batch_at = $8, paused_at = $9, resumed_at = $10, message = $11,
+                checkouts_live_max = $7, next_batch_at = $8, paused_at = $9, message = $10,
                 rate_minute = least(greatest(rate_minute, $2), $3)
          where event_id = $1",
         log.event_id,
@@ -172,7 +191,6 @@ async fn change_row(db: &mut PgConnection, log: &mut Log<'_>, patch: &LinePatch)
         checkouts,
         next_batch_at,
         paused_at,
-        resumed_at,
         message
     )
     .execute(&mut *db)
@@ -224,28 +242,6 @@ async fn change_draw(db: &mut PgConnection, log: &mut Log<'_>, patch: &LinePatch
         log.write(db, "reveal", Value::Null, Value::Null).await?;
     }
     Ok(())
-}
-
-/// Ends somebody's time inside. `false`: they have no pass.
-pub async fn revoke(
-    pool: &PgPool,
-    event_id: i64,
-    account_id: Uuid,
-    reason: String,
-    actor: String,
-) -> Result<bool, ChangeError> {
-    let pool = pool.clone();
-    db::write(async move {
-        let mut tx = pool.begin().await?;
-        let now = clock::now(&mut tx).await?;
-        let ended = pass::end(&mut tx, event_id, account_id, "revoked").await?;
-        if ended {
-            write(&mut tx, event_id, now, &actor, "revoked", json!(account_id), Value::Null, &reason).await?;
-        }
-        tx.commit().await?;
-        Ok(ended)
-    })
-    .await
 }
 
 /// A till or kiosk takes seats past the line, by its role: that is logged.

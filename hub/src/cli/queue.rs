@@ -185,10 +185,7 @@ pub async fn run(pool: &PgPool, command: QueueCommand) -> anyhow::Result<Report>
             done(text)
         }
         QueueCommand::Revoke { event, account, said } => {
-            let event_id = find(pool, &event).await?;
-            let ended =
-                staff::revoke(pool, event_id, account, said.reason, format!("command line, {}", said.by)).await?;
-            ensure!(ended, "this account has no pass there");
+            change(pool, &event, said, LinePatch { revoke: Some(account), ..LinePatch::default() }).await?;
             done("the pass has ended".to_owned())
         }
         QueueCommand::Set(args) => {

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use bytes::Bytes;
 use clap::Args;
 use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
@@ -52,6 +52,9 @@ pub struct VerifyArgs {
 #[derive(Serialize, Deserialize)]
 struct Kept {
     event_id: i64,
+    /// As it was asked for: its slug, mostly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    asked: Option<String>,
     draw: DrawFacts,
     /// Lower hex, one after the other.
     leaves: String,
@@ -106,8 +109,10 @@ pub async fn verify(args: VerifyArgs) -> anyhow::Result<Report> {
     if let Some(number) = args.number {
         if let Some(key) = &args.key {
             let key = HEXLOWER_PERMISSIVE.decode(key.as_bytes()).ok().and_then(|key| <[u8; 16]>::try_from(key).ok());
-            let key = key.context("an entry's key has 32 hexadecimal digits")?;
-            let leaf = leaves.get(number as usize).context("this number was not drawn: it came after the closing")?;
+            let key = key.ok_or_else(|| undecided("an entry's key has 32 hexadecimal digits"))?;
+            let leaf = leaves.get(number as usize);
+            let leaf =
+                leaf.ok_or_else(|| undecided(format!("number {number} was not drawn: {} were", leaves.len())))?;
             if draw::leaf(kept.event_id, number.into(), &key) != *leaf {
                 return Ok(wrong(&format!("number {number} is not the entry with this key")));
             }
@@ -117,7 +122,10 @@ pub async fn verify(args: VerifyArgs) -> anyhow::Result<Report> {
                 let shown = place + 1;
                 writeln!(text, "number {number} has place {place}: {place} people before it (pages say {shown})")?;
             }
-            None => writeln!(text, "number {number} came after the draw: its place is its number")?,
+            None => writeln!(
+                text,
+                "number {number} was not drawn: if there is one, it came after the closing, and its place is its number"
+            )?,
         }
     }
     Ok(Report { text, failed: false })
@@ -164,13 +172,24 @@ fn differs(published: &Published, leaves: Vec<[u8; 32]>, fault: Fault) -> String
 }
 
 /// What `--save` has kept.
+/// Whether what was kept is of the event that is asked about, by slug or number.
+fn is_of(event: &str, event_id: i64, asked: Option<&str>) -> bool {
+    match (event.parse::<i64>(), asked) {
+        (Ok(id), _) => id == event_id,
+        (Err(_), Some(asked)) if asked.parse::<i64>().is_err() => asked == event,
+        // Kept by its number: whether that is this slug's, the file does not say.
+        _ => false,
+    }
+}
+
 fn kept_in(file: &Path, event: &str) -> anyhow::Result<Kept> {
     let name = file.display();
     let bytes = std::fs::read(file).map_err(|e| undecided(format!("{name}: {e}")))?;
     let kept: Kept = serde_json::from_slice(&bytes)
         .map_err(|e| undecided(format!("{name} is not what `verify-draw --save` writes: {e}")))?;
-    if event.parse().is_ok_and(|id: i64| id != kept.event_id) {
-        return Err(undecided(format!("{name} is of event {}, not of {event}", kept.event_id)));
+    if !is_of(event, kept.event_id, kept.asked.as_deref()) {
+        let asked = kept.asked.as_ref().map_or_else(String::new, |asked| format!(" ({asked})"));
+        return Err(undecided(format!("{name} is of event {}{asked}, not of {event}", kept.event_id)));
     }
     Ok(kept)
 }
@@ -189,7 +208,7 @@ async fn fetch(args: &VerifyArgs) -> anyhow::Result<Kept> {
     } else {
         Bytes::new()
     };
-    Ok(Kept { event_id: draws.event_id, draw, leaves: HEXLOWER.encode(&leaves) })
+    Ok(Kept { event_id: draws.event_id, asked: Some(args.event.clone()), draw, leaves: HEXLOWER.encode(&leaves) })
 }
 
 /// An answer of the hub's, or what it says instead.
@@ -211,11 +230,24 @@ async fn get(http: &reqwest::Client, address: &str) -> anyhow::Result<reqwest::R
 }
 
 fn hash(hex: &str) -> anyhow::Result<[u8; 32]> {
-    HEXLOWER_PERMISSIVE.decode(hex.as_bytes())?.try_into().ok().context("a hash has 64 hexadecimal digits")
+    let bytes = HEXLOWER_PERMISSIVE.decode(hex.as_bytes()).ok().and_then(|bytes| bytes.try_into().ok());
+    bytes.ok_or_else(|| undecided(format!("{hex:?} is no hash: a hash has 64 hexadecimal digits")))
 }
 
 fn leaves(hex: &str) -> anyhow::Result<Vec<[u8; 32]>> {
-    let bytes = HEXLOWER_PERMISSIVE.decode(hex.as_bytes())?;
-    ensure!(bytes.len() % 32 == 0, "leaves have 32 bytes each");
+    let bytes = HEXLOWER_PERMISSIVE.decode(hex.as_bytes()).ok().filter(|bytes| bytes.len() % 32 == 0);
+    let bytes = bytes.ok_or_else(|| undecided("the leaves are not hexadecimal, 64 digits each"))?;
     Ok(bytes.chunks_exact(32).map(|leaf| leaf.try_into().expect("chunks are 32 bytes")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_kept_of_one_event_says_nothing_about_another() {
+        assert!(is_of("7", 7, None) && is_of("a-night", 7, Some("a-night")));
+        assert!(!is_of("8", 7, None) && !is_of("a-night", 7, Some("another")));
+        assert!(!is_of("a-night", 7, None) && !is_of("a-night", 7, Some("7")), "the file does not say");
+    }
 }

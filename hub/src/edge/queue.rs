@@ -424,6 +424,7 @@ impl From<EnterError> for Problem {
             }
             EnterError::Lapsed => Code::EntryLapsed.into(),
             EnterError::Paused => Code::LinePaused.into(),
+            EnterError::Again => Code::Busy.into(),
             EnterError::Database(e) => e.into(),
         }
     }

@@ -83,11 +83,6 @@ pub async fn change(
         return Err(Problem::new(Code::BadRequest).detail("A reason has 1 to 500 characters."));
     }
     let actor = format!("operator {}", somebody.email);
-    if let Some(account_id) = patch.revoke
-        && !staff::revoke(&hub.pool, event_id, account_id, patch.reason.clone(), actor.clone()).await?
-    {
-        return Err(Code::PassOver.into());
-    }
     Ok(Json(staff::change(&hub.pool, event_id, patch, actor).await?))
 }
 
@@ -129,6 +124,7 @@ impl From<ChangeError> for Problem {
         match error {
             ChangeError::LineUnknown => Code::LineUnknown.into(),
             ChangeError::Invalid(what) => Problem::new(Code::LineInvalid).detail(what),
+            ChangeError::PassNone => Code::PassOver.into(),
             ChangeError::Database(e) => e.into(),
         }
     }

@@ -1,14 +1,11 @@
 //! One's own stand in a line: where it is, what it may do now, and what its owner would like.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use fullhouse_protocol::line::{EntryState, Preferences};
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
-use super::{
-    joins::grace_until,
-    places::{Places, place},
-};
+use super::places::{Places, place};
 use crate::auth::TokenHash;
 
 /// An entry as it stands at a moment.
@@ -24,7 +21,8 @@ pub struct Standing {
     pub called_through: i64,
     pub called_at: Option<DateTime<Utc>>,
     pub grace_until: Option<DateTime<Utc>>,
-    pub paused: bool,
+    /// Since when nobody is let in.
+    pub paused_at: Option<DateTime<Utc>>,
     pub pass: Option<LivePass>,
     pub preferences: Preferences,
     pub pass_s: i32,
@@ -43,16 +41,21 @@ pub struct LivePass {
 
 impl Standing {
     pub fn state(&self) -> EntryState {
-        state(self.pass.is_some(), self.grace_until, self.paused, self.now)
+        state(self.pass.is_some(), self.grace_until, self.paused_at, self.now)
     }
 }
 
 /// A pass decides; without one, the call and its grace, which does not run while the line is paused.
-fn state(has_pass: bool, grace_until: Option<DateTime<Utc>>, paused: bool, now: DateTime<Utc>) -> EntryState {
+fn state(
+    has_pass: bool,
+    grace_until: Option<DateTime<Utc>>,
+    paused_at: Option<DateTime<Utc>>,
+    now: DateTime<Utc>,
+) -> EntryState {
     match grace_until {
         _ if has_pass => EntryState::Inside,
         None => EntryState::Waiting,
-        Some(until) if now <= until || paused => EntryState::Called,
+        Some(until) if paused_at.unwrap_or(now) <= until => EntryState::Called,
         Some(_) => EntryState::Lapsed,
     }
 }
@@ -66,7 +69,7 @@ pub async fn mine(
 ) -> sqlx::Result<Option<Standing>> {
     let Some(row) = sqlx::query!(
         r#"select n.number, n.entry_key, n.joined_at, n.party_size, n.price_level, n.accessible, n.companions,
-                  l.draw_no, l.called_through, l.grace_s, l.pass_s, l.pass_max_s, l.resumed_at, l.paused_at is not null as "paused!",
+                  l.draw_no, l.called_through, l.grace_s, l.pass_s, l.pass_max_s, l.paused_at,
                   p.id as "pass_id?", p.session_hash as "session_hash?", p.expires_at as "expires_at?",
                   p.renewable_until as "renewable_until?", c.now as "now!"
            from line_entry n join line l on l.event_id = n.event_id cross join (select db_clock() as now) c
@@ -82,8 +85,8 @@ pub async fn mine(
     };
     let drawn = places.of(&mut *db, event_id, row.draw_no).await?;
     let at = place(drawn.as_ref().map(|d| d.as_slice()), row.number);
-    let called_at = match at.filter(|at| *at < row.called_through) {
-        Some(at) => called_at(db, event_id, at).await?,
+    let call = match at.filter(|at| *at < row.called_through) {
+        Some(at) => call(db, event_id, at).await?,
         None => None,
     };
     let bytes = || sqlx::Error::Protocol("a hash or key of another length".into());
@@ -101,9 +104,9 @@ pub async fn mine(
         joined_at: row.joined_at,
         place: at,
         called_through: row.called_through,
-        called_at,
-        grace_until: called_at.map(|at| grace_until(at, row.resumed_at, row.grace_s)),
-        paused: row.paused,
+        called_at: call.as_ref().map(|call| call.at),
+        grace_until: call.map(|call| call.grace_from + TimeDelta::seconds(row.grace_s.into())),
+        paused_at: row.paused_at,
         pass,
         preferences: Preferences {
             party_size: row.party_size,
@@ -117,16 +120,31 @@ pub async fn mine(
     }))
 }
 
-/// When a place was called.
-async fn called_at(db: &mut PgConnection, event_id: i64, place: i64) -> sqlx::Result<Option<DateTime<Utc>>> {
-    sqlx::query_scalar!(
-        "select at from line_call where event_id = $1 and from_place <= $2 and through_place > $2
-         order by from_place desc limit 1",
+/// When a place was called, and from when its grace runs.
+struct Call {
+    at: DateTime<Utc>,
+    grace_from: DateTime<Utc>,
+}
+
+async fn call(db: &mut PgConnection, event_id: i64, place: i64) -> sqlx::Result<Option<Call>> {
+    sqlx::query_as!(
+        Call,
+        r#"select at, coalesce(grace_from, at) as "grace_from!" from line_call
+           where event_id = $1 and from_place <= $2 and through_place > $2
+           order by from_place desc limit 1"#,
         event_id,
         place
     )
     .fetch_optional(db)
     .await
+}
+
+/// Whoever comes in, goes, or is sent out does so one after the other: a pass that is given while another request ends
+/// the account's pass would outlive it. Held until the transaction ends, and taken after every other lock but rows'.
+pub async fn lock(db: &mut PgConnection, event_id: i64, account_id: Uuid) -> sqlx::Result<()> {
+    let name = format!("pass {event_id} {account_id}");
+    sqlx::query!("select pg_advisory_xact_lock(hashtextextended($1, 0))", name).execute(db).await?;
+    Ok(())
 }
 
 /// What is wrong with wishes that do not fit together.
@@ -170,6 +188,7 @@ pub async fn prefer(pool: &PgPool, event_id: i64, account_id: Uuid, wish: &Prefe
 /// Ends an entry by its owner's wish, and the pass with it.
 pub async fn leave(pool: &PgPool, event_id: i64, account_id: Uuid) -> sqlx::Result<bool> {
     let mut tx = pool.begin().await?;
+    lock(&mut tx, event_id, account_id).await?;
     sqlx::query!(
         "update pass set ended_at = db_clock(), ended_why = 'left' where event_id = $1 and account_id = $2 and ended_at is null",
         event_id,
@@ -191,23 +210,18 @@ pub async fn leave(pool: &PgPool, event_id: i64, account_id: Uuid) -> sqlx::Resu
 
 #[cfg(test)]
 mod tests {
-    use chrono::TimeDelta;
-
     use super::*;
 
     #[test]
-    fn a_pause_costs_nobody_their_grace() {
+    fn a_pause_costs_nobody_their_grace_and_gives_nobody_one_back() {
         let at = |s| DateTime::UNIX_EPOCH + TimeDelta::seconds(s);
-        let until = Some(grace_until(at(100), None, 600));
-        assert_eq!(state(false, None, false, at(0)), EntryState::Waiting);
-        assert_eq!(state(false, until, false, at(700)), EntryState::Called);
-        assert_eq!(state(false, until, false, at(701)), EntryState::Lapsed);
-        assert_eq!(state(false, until, true, at(9_000)), EntryState::Called);
-        assert_eq!(
-            state(false, Some(grace_until(at(100), Some(at(9_000)), 600)), false, at(9_600)),
-            EntryState::Called
-        );
-        assert_eq!(state(true, until, false, at(9_000)), EntryState::Inside);
+        let until = Some(at(700));
+        assert_eq!(state(false, None, None, at(0)), EntryState::Waiting);
+        assert_eq!(state(false, until, None, at(700)), EntryState::Called);
+        assert_eq!(state(false, until, None, at(701)), EntryState::Lapsed);
+        assert_eq!(state(false, until, Some(at(650)), at(9_000)), EntryState::Called);
+        assert_eq!(state(false, until, Some(at(750)), at(9_000)), EntryState::Lapsed);
+        assert_eq!(state(true, until, None, at(9_000)), EntryState::Inside);
     }
 
     #[test]

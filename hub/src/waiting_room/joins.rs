@@ -9,7 +9,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use dashmap::DashMap;
 use fullhouse_protocol::line::Preferences;
 use rand::RngCore;
@@ -336,7 +336,7 @@ async fn used(db: &mut PgConnection, event_id: i64, accounts: &[Uuid]) -> sqlx::
     let rows = sqlx::query!(
         r#"select n.account_id, n.challenge_nonce as "nonce!" from unnest($2::uuid[]) as a(account_id)
            cross join lateral (select * from line_entry n where n.event_id = $1 and n.account_id = a.account_id
-                               and (n.lapsed_at is not null or n.left_at is not null) order by n.joined_at desc limit 20) as n
+                               and (n.lapsed_at is not null or n.left_at is not null)) as n
            where n.challenge_nonce is not null"#,
         event_id,
         accounts
@@ -363,11 +363,11 @@ pub(super) async fn lapse(
     sqlx::query_scalar!(
         "update line_entry n set lapsed_at = $4
          from unnest($2::bigint[], $3::bigint[]) as c(number, place)
-         cross join lateral (select at from line_call k where k.event_id = $1 and k.from_place <= c.place
+         cross join lateral (select at, grace_from from line_call k where k.event_id = $1 and k.from_place <= c.place
                              order by k.from_place desc limit 1) k
          join line l on l.event_id = $1
          where n.event_id = $1 and n.number = c.number and n.lapsed_at is null and n.left_at is null
-           and greatest(k.at, coalesce(l.resumed_at, k.at)) + make_interval(secs => l.grace_s) < $4
+           and coalesce(k.grace_from, k.at) + make_interval(secs => l.grace_s) < $4
            and l.paused_at is null
            and not exists (select from pass p where p.event_id = $1 and p.account_id = n.account_id
                            and p.ended_at is null and p.expires_at > $4)
@@ -440,9 +440,4 @@ async fn insert(db: &mut PgConnection, event_id: i64, entries: &[NewEntry], now:
         return Ok(());
     }
     Err(sqlx::Error::Protocol(format!("{written} entries written where {} were expected", entries.len())))
-}
-
-/// When the grace of somebody who was called at `called_at` is over; a pause costs nobody their grace.
-pub fn grace_until(called_at: DateTime<Utc>, resumed_at: Option<DateTime<Utc>>, grace_s: i32) -> DateTime<Utc> {
-    resumed_at.map_or(called_at, |resumed| resumed.max(called_at)) + TimeDelta::seconds(grace_s.into())
 }

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use fullhouse_tests::{
     fan::Fan,
     hub::Hub,
-    line::{Line, enter, hold, inside, join, look, mine, quick, renew},
+    line::{Line, enter, hold, inside, join, look, mine, quick, renew, second_device},
     nats::Nats,
     provider::{CARD, Provider, key, until},
     rows::Rows,
@@ -113,20 +113,6 @@ async fn a_pass_is_renewed_within_its_most() {
     line.clock.advance(TimeDelta::seconds(121)).await;
     assert_eq!(renew(&people[0], line.event, pass).await.code(), "pass_expired");
     line.close().await;
-}
-
-async fn second_device(line: &Line, fan: &Fan) -> Fan {
-    let token = uuid::Uuid::new_v4().simple().to_string();
-    sqlx::query(
-        "insert into session (token_hash, account_id, expires_at)
-         select sha256($1::bytea), id, db_clock() + interval '1 day' from account where email = $2",
-    )
-    .bind(token.as_bytes())
-    .bind(&fan.email)
-    .execute(line.database.pool())
-    .await
-    .unwrap();
-    Fan::with_session(&line.hub.url(), &token)
 }
 
 /// A live hold is the right to pay, and the pass ends with the order.

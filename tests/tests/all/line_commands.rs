@@ -198,9 +198,9 @@ async fn a_committed_draw_is_verified_and_what_was_altered_is_named() {
     doubter.hears(&format!("--number 7 --key {key}"), 0, &format!("number 7 has place {place}:")).await;
     doubter.hears(&format!("--file {name} --number 7"), 0, &format!("(pages say {})", place + 1)).await;
     doubter.hears(&format!("--number 6 --key {key}"), 1, "FALSE: number 6 is not the entry with this key").await;
-    doubter.hears("--number 20", 0, "came after the draw").await;
-    doubter.hears(&format!("--number 20 --key {key}"), 1, "was not drawn").await;
-    doubter.hears("--number 7 --key 00ff", 1, "32 hexadecimal digits").await;
+    doubter.hears("--number 20", 0, "was not drawn").await;
+    doubter.hears(&format!("--number 20 --key {key}"), 3, "was not drawn").await;
+    doubter.hears("--number 7 --key 00ff", 3, "32 hexadecimal digits").await;
 
     let kept: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     let altered = folder.join("altered.json");
@@ -226,6 +226,8 @@ async fn a_committed_draw_is_verified_and_what_was_altered_is_named() {
     save(&|kept| kept["draw"]["public_value"] = json!("00"));
     doubter.hears(&from_altered, 1, "a public value that was not announced").await;
     // What can't be read says nothing about a draw.
+    save(&|kept| kept["draw"]["secret"] = json!("0g"));
+    doubter.hears(&from_altered, 3, "is no hash").await;
     std::fs::write(&altered, "{}").unwrap();
     doubter.hears(&from_altered, 3, "is not what `verify-draw --save` writes").await;
     doubter.hears("--file /no/such/file", 3, "NOT DECIDED: /no/such/file").await;

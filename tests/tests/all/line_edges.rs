@@ -1,17 +1,20 @@
 //! The edges of a line's door: addresses and who names them, challenges whose time is over, and the mail that checks an
 //! address.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use chrono::TimeDelta;
 use fullhouse::{config::Config, serve::Roles};
 use fullhouse_tests::{
-    fan::{self, Fan},
+    eventually,
+    fan::{self, Answer, Fan},
     hub::Hub,
-    line::{BY_HAND, Line, challenge, enter, hold, inside, join, join_with, mine, quick, solved},
+    line::{BY_HAND, Line, challenge, enter, hold, inside, join, join_with, mine, quick, renew, second_device, solved},
     rows::Rows,
     smtp::Smtp,
 };
 use reqwest::{Method, StatusCode};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Another hub instead of the line's own.
 async fn anew(line: Line, config: Config, roles: Roles) -> Line {
@@ -172,5 +175,123 @@ async fn the_mail_that_checks_an_address_comes_in_the_language_of_its_reader() {
         assert_eq!(join(&fan, line.event).await.ok()["number"], n);
     }
     smtp.stop().await;
+    line.close().await;
+}
+
+async fn operator(line: &Line) -> Fan {
+    let operator = line.people(1).await.remove(0);
+    line.run(&format!("update account set role = 'operator' where email = '{}'", operator.email)).await;
+    operator
+}
+
+async fn change(operator: &Fan, line: &Line, body: Value) -> Answer {
+    let path = format!("/api/staff/events/{}/queue", line.event);
+    operator.send(operator.request(Method::PATCH, &path).json(&body)).await
+}
+
+#[tokio::test]
+async fn a_pause_costs_nobody_their_grace_and_gives_back_none_that_was_over() {
+    let line = Line::open().await;
+    let people = line.joined(12).await;
+    line.opens().await;
+    let order = line.in_order(&people).await;
+    let operator = operator(&line).await;
+    line.clock.advance(TimeDelta::seconds(590)).await;
+    for (paused, seconds) in [(true, 900), (false, 500)] {
+        change(&operator, &line, json!({ "reason": "a fault", "paused": paused })).await.ok();
+        line.clock.advance(TimeDelta::seconds(seconds)).await;
+    }
+    inside(&order[0], line.event).await;
+    line.clock.advance(TimeDelta::seconds(101)).await;
+    assert_eq!(mine(&order[1], line.event).await.ok()["state"], "lapsed");
+    for paused in [true, false] {
+        change(&operator, &line, json!({ "reason": "another", "paused": paused })).await.ok();
+        assert_eq!(mine(&order[1], line.event).await.ok()["state"], "lapsed", "paused: {paused}");
+    }
+    assert_eq!(enter(&order[1], line.event).await.code(), "entry_lapsed");
+    line.close().await;
+}
+
+#[tokio::test]
+async fn a_change_that_is_refused_ends_nobodys_turn() {
+    let line = Line::open().await;
+    let people = line.joined(1).await;
+    line.opens().await;
+    let pass = inside(&people[0], line.event).await;
+    let operator = operator(&line).await;
+    let account = people[0].get("/api/session").await.ok()["account"]["id"].clone();
+    let both = json!({ "reason": "a slip", "revoke": account, "rate_fixed": -5 });
+    assert_eq!(change(&operator, &line, both).await.code(), "line_invalid");
+    renew(&people[0], line.event, &pass).await.ok();
+    let nobody = json!({ "reason": "a slip", "revoke": uuid::Uuid::new_v4(), "inside_max": 77 });
+    assert_eq!(change(&operator, &line, nobody).await.code(), "pass_over");
+    let inside_max: i32 =
+        sqlx::query_scalar("select inside_max from line").fetch_one(line.database.pool()).await.unwrap();
+    assert_ne!(inside_max, 77, "all of it or nothing");
+    line.close().await;
+}
+
+/// Somebody who comes in from two devices again and again is out when their turn is ended, whichever request comes
+/// between. First as it must not be: verbs that lock no more than the row that they end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_turn_that_is_ended_while_its_owner_moves_is_over() {
+    let line = Line::open().await;
+    let people = line.joined(6).await;
+    line.opens().await;
+    let pool = line.database.pool();
+    let live = |account: uuid::Uuid| async move {
+        let count = "select count(*) from pass where account_id = $1 and ended_at is null";
+        sqlx::query_scalar::<_, i64>(count).bind(account).fetch_one(pool).await.unwrap()
+    };
+    let id = |fan: &Fan| {
+        let fan = fan.clone();
+        async move { fan.get("/api/session").await.ok()["account"]["id"].as_str().unwrap().parse::<uuid::Uuid>().unwrap() }
+    };
+    // The control: a move holds the row; an end waits for it, and finds that it has ended already.
+    inside(&people[0], line.event).await;
+    let naive = id(&people[0]).await;
+    let end = "update pass set ended_at = db_clock(), ended_why = $2 where account_id = $1 and ended_at is null";
+    let again = "insert into pass (id, event_id, account_id, number, place, session_hash, issued_at, expires_at, renewable_until)
+                 select gen_random_uuid(), event_id, account_id, number, place, session_hash, issued_at, expires_at, renewable_until
+                 from pass where account_id = $1 limit 1";
+    let mut moving = pool.begin().await.unwrap();
+    sqlx::query(end).bind(naive).bind("moved").execute(&mut *moving).await.unwrap();
+    let (ended, ()) = tokio::join!(sqlx::query(end).bind(naive).bind("revoked").execute(pool), async {
+        eventually("the end waits for the move", || async {
+            let waits =
+                "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+            (sqlx::query_scalar::<_, i64>(waits).fetch_one(pool).await.unwrap() > 0).then_some(())
+        })
+        .await;
+        sqlx::query(again).bind(naive).execute(&mut *moving).await.unwrap();
+        moving.commit().await.unwrap();
+    });
+    assert_eq!((ended.unwrap().rows_affected(), live(naive).await), (0, 1), "the naive end misses the pass that moved");
+    // And ours.
+    let operator = operator(&line).await;
+    for fan in &people[1..] {
+        let account = id(fan).await;
+        let other = second_device(&line, fan).await;
+        inside(fan, line.event).await;
+        let done = AtomicBool::new(false);
+        let comes_again = |fan: Fan| {
+            let (done, event) = (&done, line.event);
+            async move {
+                while !done.load(Ordering::Relaxed) {
+                    enter(&fan, event).await;
+                }
+            }
+        };
+        let revoke = async {
+            let answer = change(&operator, &line, json!({ "reason": "a farm", "revoke": account })).await;
+            done.store(true, Ordering::Relaxed);
+            answer
+        };
+        let (answer, ..) =
+            tokio::join!(revoke, comes_again(fan.clone()), comes_again(other.clone()), comes_again(other.clone()));
+        answer.ok();
+        assert_eq!(live(account).await, 0);
+        assert_eq!(mine(fan, line.event).await.code(), "entry_none");
+    }
     line.close().await;
 }
