@@ -99,14 +99,21 @@ impl Line {
         let doubled = "select count(*) from (select account_id from line_entry where event_id = $1
                        and lapsed_at is null and left_at is null group by 1 having count(*) > 1) as d";
         assert_eq!(self.count(doubled, event).await, 0, "an account stands once");
+        // In one look: a hub that lives calls on meanwhile.
+        let mut tx = self.pool().begin().await.unwrap();
+        sqlx::query("set transaction isolation level repeatable read").execute(&mut *tx).await.unwrap();
         let calls: Vec<(i64, i64)> =
             sqlx::query_as("select from_place, through_place from line_call where event_id = $1 order by from_place")
                 .bind(event)
-                .fetch_all(self.pool())
+                .fetch_all(&mut *tx)
                 .await
                 .unwrap();
         let called = calls.iter().fold(0, |through, (from, to)| if *from == through { *to } else { -1 });
-        let through = self.count("select called_through from line where event_id = $1", event).await;
+        let through: i64 = sqlx::query_scalar("select called_through from line where event_id = $1")
+            .bind(event)
+            .fetch_one(&mut *tx)
+            .await
+            .unwrap();
         assert_eq!(called, through, "each place was called once: {calls:?}");
     }
 
