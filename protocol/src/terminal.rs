@@ -1,4 +1,4 @@
-//! Terminals as the house sees them: how they are, and what is done about them.
+//! Terminals: how they are enrolled, how they are, what they are for, and what is done about them.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -81,4 +81,120 @@ pub struct TerminalChange {
     pub revoke: bool,
     /// For the log. 1 to 500 characters.
     pub reason: String,
+}
+
+/// `POST /api/staff/enrolments`: a code that makes a terminal, once.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EnrolmentRequest {
+    /// What the books will call it: 1 to 60 characters, and no other terminal's.
+    pub name: String,
+    pub role: TerminalRole,
+    /// For the log. 1 to 500 characters.
+    pub reason: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TerminalRole {
+    /// Staff stand behind it, and sign in.
+    Counter,
+    /// It stands among the public.
+    Kiosk,
+}
+
+impl TerminalRole {
+    /// As it is stored and spoken.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Kiosk => "kiosk",
+        }
+    }
+}
+
+#[derive(Clone, Serialize, Deserialize, ToSchema)]
+pub struct EnrolmentAnswer {
+    /// `XXXXX-XXXXX`, to be typed at the machine: digits and letters without I, L, O and U.
+    pub code: String,
+    pub expires_at: DateTime<Utc>,
+}
+
+impl std::fmt::Debug for EnrolmentAnswer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EnrolmentAnswer").field("expires_at", &self.expires_at).finish_non_exhaustive() // never the code
+    }
+}
+
+/// `POST /api/box-office/enrol`, by a machine that has no token yet.
+#[derive(Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EnrolRequest {
+    /// As it was typed: case and dashes don't matter, and O is 0, I and L are 1.
+    pub code: String,
+    /// Made up by the machine, 16 to 255 visible ASCII characters, and kept secret. If the answer got lost, the same
+    /// code with the same key is answered with the same terminal and a new token; without a key a code works once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+}
+
+impl std::fmt::Debug for EnrolRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EnrolRequest").finish_non_exhaustive() // never a secret
+    }
+}
+
+#[derive(Clone, Serialize, Deserialize, ToSchema)]
+pub struct Enrolled {
+    pub terminal_id: Uuid,
+    pub name: String,
+    /// `counter` or `kiosk`.
+    pub role: String,
+    /// Somebody has to sign in before it sells.
+    pub attended: bool,
+    /// For `Authorization: Bearer`. Told once.
+    pub token: String,
+}
+
+impl std::fmt::Debug for Enrolled {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Enrolled").field("terminal_id", &self.terminal_id).finish_non_exhaustive() // never a token
+    }
+}
+
+/// `GET /api/box-office/terminal`: who this terminal is. Also told to one that is locked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TerminalSelf {
+    pub terminal_id: Uuid,
+    pub name: String,
+    /// `counter` or `kiosk`.
+    pub role: String,
+    /// Somebody has to sign in (`Fullhouse-Staff`) before it sells, gives back, prints or changes anything.
+    pub attended: bool,
+    /// Why it may do nothing but report; none: it may.
+    pub locked_reason: Option<String>,
+    pub profile: TerminalProfile,
+    /// The provider's ids of the card readers that stand at it.
+    pub readers: Vec<String>,
+    /// The number of the next entry of its journal of sales without a network.
+    pub next_seq: i64,
+    pub now: DateTime<Utc>,
+}
+
+/// What a terminal is for. What is left out is up to the app.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TerminalProfile {
+    /// The events that it shows, by number, 100 at most; empty: all.
+    #[serde(default)]
+    pub events: Vec<i64>,
+    /// `en`, `ja`, `ko`, in the order in which it offers them; empty: all.
+    #[serde(default)]
+    pub languages: Vec<String>,
+    /// A kiosk begins anew after so long without a touch: 20 to 600.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_s: Option<u32>,
+    /// A counter asks for the PIN again after so long without a touch: 30 to 3600.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock_after_s: Option<u32>,
 }
