@@ -15,8 +15,7 @@ pub mod telemetry; // logs
 pub mod metrics; // numbers
 pub mod files; // how many of them may be open
 pub mod clock; // the database's clock, and local time
-pub mod currency; // codes, digits, steps, and amounts as people write them
-pub mod words; // what buyers read on paper and in their mail
+pub use fullhouse_paper::{currency, words}; // amounts, and what buyers read: a till's are the same
 pub mod db; // connections, the event's lock, writes that nobody can abort
 pub mod feed; // how frames travel: in the process, or over NATS
 pub mod keys; // what the house signs with, and its short tokens

@@ -4,6 +4,7 @@ use std::{fmt::Write, path::Path};
 
 use anyhow::Context;
 use ed25519_dalek::VerifyingKey;
+use fullhouse_paper::{fonts::Fonts, text};
 use fullhouse_protocol::{
     events::EventPage,
     terminal::TerminalChange,
@@ -15,11 +16,7 @@ use crate::{
     box_office::terminals,
     catalog::{commands::Report, event::EventSpec},
     clock, config, mail,
-    ticket::{
-        code, key,
-        pdf::{self, fonts::Fonts, text},
-        sheet,
-    },
+    ticket::{code, key, pdf, sheet},
     words::Language,
 };
 

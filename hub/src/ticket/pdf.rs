@@ -5,11 +5,12 @@
 //! - The square is black on white with its quiet zone, whatever else the page looks like.
 //! - The same sheet gives the same bytes.
 
-pub mod fonts; // Noto Sans, and what it lacks
-pub mod text; // directions, fallback, shapes
-
 use std::sync::Arc;
 
+use fullhouse_paper::{
+    fonts::Fonts,
+    text::{self, Color, Line, Style},
+};
 use krilla::{
     Document,
     geom::{PathBuilder, Rect, Size, Transform},
@@ -22,10 +23,6 @@ use krilla::{
 };
 use qrcodegen::{QrCode, QrCodeEcc};
 
-use self::{
-    fonts::Fonts,
-    text::{Color, Line, Style},
-};
 use super::sheet::{Sheet, SheetTicket};
 use crate::{currency, words::Language};
 

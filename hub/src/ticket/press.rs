@@ -6,10 +6,11 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
+use fullhouse_paper::{fonts::Fonts, text};
 use tokio::sync::Semaphore;
 
 use super::{
-    pdf::{self, PdfError, Printed, fonts::Fonts, text},
+    pdf::{self, PdfError, Printed},
     sheet::Sheet,
 };
 use crate::{config, words::Language};

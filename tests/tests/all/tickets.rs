@@ -411,7 +411,7 @@ async fn tickets_look_as_their_event_says_and_can_be_seen_before() {
     let sample =
         fullhouse::ticket::sheet::sample(&mut db, scene.event, fullhouse::words::Language::Ja).await.unwrap().unwrap();
     drop(db);
-    let fonts = fullhouse::ticket::pdf::fonts::Fonts::new(&["/usr/share/fonts".to_owned()]);
+    let fonts = fullhouse_paper::fonts::Fonts::new(&["/usr/share/fonts".to_owned()]);
     let shown = fullhouse::ticket::pdf::print(&fonts, &sample).unwrap();
     let shown = Paper::new(&shown.pdf).await;
     assert_eq!(shown.codes().await, ["PREVIEW: THIS IS NO TICKET"]);

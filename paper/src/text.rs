@@ -1,4 +1,4 @@
-//! Text as it is drawn: directions, fonts for every part, shapes of joined letters.
+//! Text as it is set: directions, fonts for every part, shapes of joined letters.
 //!
 //! Invariants
 //! - Nothing vanishes: what no font has is named in its place by its number, and what does not fit ends in an
@@ -7,32 +7,20 @@
 
 use std::ops::Range;
 
-use krilla::{
-    color::rgb,
-    geom::Point,
-    num::NormalizedF32,
-    paint::{Fill, Paint, Stroke},
-    surface::Surface,
-    text::{GlyphId, KrillaGlyph},
-};
 use rustybuzz::{Direction, UnicodeBuffer};
 use unicode_bidi::BidiInfo;
 use unicode_normalization::UnicodeNormalization;
 use unicode_script::{Script, UnicodeScript};
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::fonts::{Face, Fonts, is_unseen};
-use crate::words::Language;
+use crate::{
+    fonts::{Face, Fonts, is_unseen},
+    words::Language,
+};
 
 /// Red, green, blue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Color(pub u8, pub u8, pub u8);
-
-impl From<Color> for Paint {
-    fn from(color: Color) -> Self {
-        rgb::Color::new(color.0, color.1, color.2).into()
-    }
-}
 
 /// How a text looks.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -56,11 +44,24 @@ pub struct Line {
     pub missing: Vec<String>,
 }
 
-struct Run {
-    face: Face,
-    glyphs: Vec<KrillaGlyph>,
+/// Glyphs of one face and one direction, from left to right.
+pub(crate) struct Run {
+    pub face: Face,
+    pub glyphs: Vec<Glyph>,
     /// Of an em.
-    width: f32,
+    pub width: f32,
+}
+
+/// A shape and its place. Of an em, all of them.
+pub(crate) struct Glyph {
+    pub id: u32,
+    pub x_advance: f32,
+    pub x_offset: f32,
+    pub y_offset: f32,
+    pub y_advance: f32,
+    /// What it stands for.
+    #[cfg_attr(not(any(test, feature = "pdf")), expect(dead_code, reason = "only a PDF keeps the text"))]
+    pub text: Range<usize>,
 }
 
 /// What no line begins with.
@@ -156,21 +157,20 @@ fn shape(face: Face, text: &str, range: Range<usize>, right: bool) -> Run {
     starts.sort_unstable();
     starts.dedup();
     let end_of = |start: usize| starts.iter().copied().find(|s| *s > start).unwrap_or(part.len());
-    let glyphs: Vec<KrillaGlyph> = shaped
+    let glyphs: Vec<Glyph> = shaped
         .glyph_infos()
         .iter()
         .zip(shaped.glyph_positions())
         .map(|(glyph, at)| {
             let start = glyph.cluster as usize;
-            KrillaGlyph::new(
-                GlyphId::new(glyph.glyph_id),
-                at.x_advance as f32 / units,
-                at.x_offset as f32 / units,
-                at.y_offset as f32 / units,
-                at.y_advance as f32 / units,
-                range.start + start..range.start + end_of(start),
-                None,
-            )
+            Glyph {
+                id: glyph.glyph_id,
+                x_advance: at.x_advance as f32 / units,
+                x_offset: at.x_offset as f32 / units,
+                y_offset: at.y_offset as f32 / units,
+                y_advance: at.y_advance as f32 / units,
+                text: range.start + start..range.start + end_of(start),
+            }
         })
         .collect();
     let width = glyphs.iter().map(|glyph| glyph.x_advance).sum();
@@ -183,21 +183,17 @@ impl Line {
         self.style.size
     }
 
-    /// Draws it from `x` on, `y` being its baseline.
-    pub fn draw(&self, surface: &mut Surface<'_>, mut x: f32, y: f32) {
-        let Style { size, bold, color } = self.style;
-        surface.set_fill(Some(Fill { paint: color.into(), opacity: NormalizedF32::ONE, rule: Default::default() }));
-        for run in &self.runs {
-            let heavier = bold && run.face.is_thickened();
-            surface.set_stroke(heavier.then(|| Stroke {
-                paint: color.into(),
-                width: size * 0.03,
-                ..Stroke::default()
-            }));
-            surface.draw_glyphs(Point::from_xy(x, y), &run.glyphs, run.face.font(), &self.text, size, false);
-            x += run.width * size;
-        }
-        surface.set_stroke(None);
+    /// As it is set: composed, and with numbers for what no font has.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn runs(&self) -> &[Run] {
+        &self.runs
+    }
+
+    pub(crate) fn style(&self) -> Style {
+        self.style
     }
 }
 
@@ -283,7 +279,7 @@ mod tests {
             let line = line(&fonts(), Language::En, text, STYLE);
             assert!(line.missing.is_empty(), "{text}: {:?}", line.missing);
             let drawn = line.runs.iter().flat_map(|run| &run.glyphs);
-            assert!(drawn.into_iter().all(|glyph| glyph.glyph_id.to_u32() != 0), "{text} has a box");
+            assert!(drawn.into_iter().all(|glyph| glyph.id != 0), "{text} has a box");
         }
     }
 
@@ -291,14 +287,14 @@ mod tests {
     fn arabic_is_joined_and_runs_to_the_left() {
         let joined = line(&fonts(), Language::En, "محمد", STYLE);
         assert!(joined.rtl);
-        let ids = |line: &Line| line.runs.iter().flat_map(|r| r.glyphs.iter().map(|g| g.glyph_id)).collect::<Vec<_>>();
+        let ids = |line: &Line| line.runs.iter().flat_map(|r| r.glyphs.iter().map(|g| g.id)).collect::<Vec<_>>();
         let mut apart = Vec::new();
         for letter in "محمد".chars().rev() {
             apart.extend(ids(&line(&fonts(), Language::En, &letter.to_string(), STYLE)));
         }
         assert!(ids(&joined) != apart && ids(&joined).len() == 4, "letters that stand alone have other shapes");
         // The first letter stands last.
-        assert_eq!(joined.runs[0].glyphs.last().unwrap().text_range.start, 0);
+        assert_eq!(joined.runs[0].glyphs.last().unwrap().text.start, 0);
     }
 
     #[test]
@@ -307,7 +303,7 @@ mod tests {
         assert_eq!(line.missing, ["東", "\u{1f469}\u{200d}\u{1f680}"]);
         assert_eq!(line.text, "A[U+6771] [U+1F469 U+200D U+1F680]");
         let drawn = line.runs.iter().flat_map(|run| &run.glyphs);
-        assert!(drawn.into_iter().all(|glyph| glyph.glyph_id.to_u32() != 0), "and nothing is a box");
+        assert!(drawn.into_iter().all(|glyph| glyph.id != 0), "and nothing is a box");
     }
 
     #[test]

@@ -81,6 +81,12 @@ impl Language {
         let known = CATALOGUES[self as usize].get(&format!("type.{code}"));
         known.cloned().unwrap_or_else(|| code.replace('_', " "))
     }
+
+    /// What a way to pay is called; one that we don't know is its own name.
+    pub fn tender(self, kind: &str) -> String {
+        let known = CATALOGUES[self as usize].get(&format!("tender.{kind}"));
+        known.cloned().unwrap_or_else(|| kind.replace('_', " "))
+    }
 }
 
 #[cfg(test)]

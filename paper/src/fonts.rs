@@ -16,8 +16,8 @@ use unicode_script::{Script, UnicodeScript};
 
 use crate::words::Language;
 
-const REGULAR: &[u8] = include_bytes!("../../../../assets/fonts/NotoSans-Regular.ttf");
-const BOLD: &[u8] = include_bytes!("../../../../assets/fonts/NotoSans-Bold.ttf");
+const REGULAR: &[u8] = include_bytes!("../../assets/fonts/NotoSans-Regular.ttf");
+const BOLD: &[u8] = include_bytes!("../../assets/fonts/NotoSans-Bold.ttf");
 /// Folders within folders that are searched.
 const DEPTH_MAX: usize = 4;
 const EMOJI: &str = "NotoColorEmoji.ttf";
@@ -37,6 +37,7 @@ pub struct Face(Arc<Inner>);
 struct Inner {
     data: Arc<dyn AsRef<[u8]> + Send + Sync>,
     index: u32,
+    #[cfg(feature = "pdf")]
     font: krilla::text::Font,
     /// Drawn heavier where bold is asked for: it has no bold of its own here.
     thickened: bool,
@@ -45,9 +46,17 @@ struct Inner {
 
 impl Face {
     fn new(data: Arc<dyn AsRef<[u8]> + Send + Sync>, index: u32, thickened: bool, colored: bool) -> Option<Self> {
-        let font = krilla::text::Font::new(data.clone().into(), index)?;
         rustybuzz::Face::from_slice((*data).as_ref(), index)?;
-        Some(Self(Arc::new(Inner { data, index, font, thickened, colored })))
+        #[cfg(feature = "pdf")]
+        let font = krilla::text::Font::new(data.clone().into(), index)?;
+        Some(Self(Arc::new(Inner {
+            data,
+            index,
+            #[cfg(feature = "pdf")]
+            font,
+            thickened,
+            colored,
+        })))
     }
 
     /// For shaping.
@@ -56,6 +65,7 @@ impl Face {
     }
 
     /// For embedding.
+    #[cfg(feature = "pdf")]
     pub fn font(&self) -> krilla::text::Font {
         self.0.font.clone()
     }
