@@ -8,3 +8,4 @@ pub mod clock; // time that goes on while the machine sleeps
 pub mod journal; // what was sold without a network, on disk before it is on paper
 pub mod lease; // seats that a till owns for a while, each sold at most once
 pub mod cash; // the drawer: float, change, count, variance
+pub mod scan; // a wedge scanner's keys, told from typing
