@@ -27,6 +27,10 @@ help: ## This list
 demo: setup-demo $(PAGE) binary ## A sale to play with: PostgreSQL, payments and two events included (CROWD=300: with company; LISTEN=host:port)
 	@exec $(FULLHOUSE) demo --listen $(LISTEN) --crowd $(CROWD)
 
+.PHONY: printer
+printer: ## A printer of tickets without paper, at 127.0.0.1:9100: what tills print lies as pictures in .fullhouse/printed
+	cargo run --quiet -p fullhouse-test-printer --bin paper-printer
+
 .PHONY: release
 release: setup-demo $(PAGE) ## The binary as it is deployed (target/release/fullhouse), and the page (assets/fan/dist)
 	cargo build --release -p fullhouse

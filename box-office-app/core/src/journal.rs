@@ -19,7 +19,7 @@ use std::{
 use thiserror::Error;
 use uuid::Uuid;
 
-mod frame; // the bytes
+pub(crate) mod frame; // the bytes, which the ledger of prints has too
 #[cfg(test)]
 mod tests;
 
@@ -297,7 +297,7 @@ fn replay(bytes: &[u8], terminal: Uuid) -> Result<(State, usize), OpenError> {
 }
 
 /// Puts an empty journal in place: whole or not at all.
-fn begin(path: &Path, terminal: Uuid, first: u64) -> io::Result<()> {
+pub(crate) fn begin(path: &Path, terminal: Uuid, first: u64) -> io::Result<()> {
     let new = beside(path, "new");
     let mut file = File::create(&new)?;
     file.write_all(&frame::head(terminal, first).0)?;
@@ -307,7 +307,7 @@ fn begin(path: &Path, terminal: Uuid, first: u64) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-fn lock(path: &Path) -> Result<File, OpenError> {
+pub(crate) fn lock(path: &Path) -> Result<File, OpenError> {
     let file = OpenOptions::new()
         .create(true)
         .truncate(false)

@@ -9,4 +9,5 @@ pub mod journal; // what was sold without a network, on disk before it is on pap
 pub mod lease; // seats that a till owns for a while, each sold at most once
 pub mod cash; // the drawer: float, change, count, variance
 pub mod scan; // a wedge scanner's keys, told from typing
+pub mod print; // paper, and the certainty what is on it
 pub mod kiosk; // one customer, from the first touch to the last trace

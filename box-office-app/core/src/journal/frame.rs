@@ -11,15 +11,15 @@
 
 use uuid::Uuid;
 
-pub(super) const HEAD_BYTES: usize = 36;
-pub(super) const FRAME_HEAD_BYTES: usize = 24;
-pub(super) const BODY_BYTES_MAX: usize = 64 * 1024;
+pub(crate) const HEAD_BYTES: usize = 36;
+pub(crate) const FRAME_HEAD_BYTES: usize = 24;
+pub(crate) const BODY_BYTES_MAX: usize = 64 * 1024;
 const HEAD_MAGIC: [u8; 8] = *b"FHJRNL1\n";
 const FRAME_MAGIC: [u8; 4] = *b"FHJ1";
 
 /// A frame, and the seal that the next one goes on from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Frame {
+pub(crate) struct Frame {
     pub kind: u8,
     pub number: u64,
     pub body: Vec<u8>,
@@ -27,7 +27,7 @@ pub(super) struct Frame {
 
 /// What stands at a place of the file.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(crate) enum Found {
     Whole {
         frame: Frame,
         seal: u32,
@@ -39,7 +39,7 @@ pub(super) enum Found {
     Damaged,
 }
 
-pub(super) fn head(terminal: Uuid, first: u64) -> ([u8; HEAD_BYTES], u32) {
+pub(crate) fn head(terminal: Uuid, first: u64) -> ([u8; HEAD_BYTES], u32) {
     let mut bytes = [0; HEAD_BYTES];
     bytes[..8].copy_from_slice(&HEAD_MAGIC);
     bytes[8..24].copy_from_slice(terminal.as_bytes());
@@ -50,7 +50,7 @@ pub(super) fn head(terminal: Uuid, first: u64) -> ([u8; HEAD_BYTES], u32) {
 }
 
 /// Terminal, first number and seal of a head; `None` if it is not one.
-pub(super) fn read_head(bytes: &[u8]) -> Option<(Uuid, u64, u32)> {
+pub(crate) fn read_head(bytes: &[u8]) -> Option<(Uuid, u64, u32)> {
     let bytes = bytes.get(..HEAD_BYTES)?;
     let terminal = Uuid::from_slice(&bytes[8..24]).ok()?;
     let first = u64::from_le_bytes(bytes[24..32].try_into().ok()?);
@@ -58,7 +58,7 @@ pub(super) fn read_head(bytes: &[u8]) -> Option<(Uuid, u64, u32)> {
     (bytes == right).then_some((terminal, first, seal))
 }
 
-pub(super) fn write(before: u32, frame: &Frame) -> (Vec<u8>, u32) {
+pub(crate) fn write(before: u32, frame: &Frame) -> (Vec<u8>, u32) {
     let length = u32::try_from(frame.body.len()).expect("bodies are bounded by BODY_BYTES_MAX");
     let mut bytes = Vec::with_capacity(FRAME_HEAD_BYTES + frame.body.len() + 4);
     bytes.extend_from_slice(&FRAME_MAGIC);
@@ -73,7 +73,7 @@ pub(super) fn write(before: u32, frame: &Frame) -> (Vec<u8>, u32) {
     (bytes, seal)
 }
 
-pub(super) fn read(before: u32, rest: &[u8]) -> Found {
+pub(crate) fn read(before: u32, rest: &[u8]) -> Found {
     if rest.is_empty() {
         return Found::End;
     }
