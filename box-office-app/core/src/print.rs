@@ -10,8 +10,9 @@
 //! for (job, printed) in ledger.unreported() { POST /api/box-office/prints/{job}; ledger.reported(job)? }
 //! for entry in ledger.doubtful() { show it; a person says Decision }  // Replaced: POST …/tickets/{id}/reissue first
 //! // an order: POST /api/box-office/orders/{id}/prints -> jobs, then
-//! let ends = printer.print_all(&mut ledger, vec![(Job { … }, ticket.page()), …])?;
-//! printer.print(&receipt.page());  printer.kick();  printer.status();
+//! let tickets = order::tickets(&order, language, holder, comp);
+//! let ends = printer.print_all(&mut ledger, order::jobs(&opened.jobs, &tickets)?)?;
+//! printer.print(&order::receipt(&order, language, &paid, now_local).page());  printer.kick();  printer.status();
 //! ```
 //!
 //! [`Printer::print_all`] stops at the first ticket that is not certainly out: the others were not sent, and say so. A
@@ -32,6 +33,7 @@ mod link; // sockets and devices
 mod spool; // PDFs where there is no printer
 mod ledger; // what is certainly on paper
 mod printer; // one job: asked, sent, asked
+pub mod order; // from a hub's order to what is printed of it
 #[cfg(test)]
 mod tests;
 

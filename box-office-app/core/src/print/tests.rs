@@ -12,6 +12,7 @@ use crate::scan::TEST_CODE;
 
 mod certainty; // which tickets are out
 mod looks; // what they look like
+mod orders; // what is printed of an order
 mod safe; // text is text
 
 /// As a hub signs them: 149 letters.
