@@ -149,7 +149,8 @@ pub struct OwedOrder {
     pub since: DateTime<Utc>,
 }
 
-/// A payment of which nobody knows whether it happened.
+/// A payment of which nobody knows whether it happened; or one that is decided, and that the provider has refused to
+/// let go so far.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Doubt {
     pub attempt_id: Uuid,

@@ -4,6 +4,7 @@ use std::{sync::Mutex, time::Duration};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use fullhouse::{
+    child::{Kept, Spec},
     config::{Config, Secret},
     payment::simulator::{self, SimulatorConfig},
 };
@@ -12,7 +13,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{clock::Clock, database::Database, eventually, fan::Fan, run::run};
+use crate::{binary, clock::Clock, database::Database, eventually, fan::Fan, run::run};
 
 pub const CARD: &str = "pm_card_visa";
 pub const DECLINED: &str = "pm_card_chargeDeclined";
@@ -26,6 +27,8 @@ pub struct Provider {
     settings: SimulatorConfig,
     stop: CancellationToken,
     serves: Option<JoinHandle<()>>,
+    /// Where it is a process of its own.
+    _process: Option<Kept>,
     webhook_url: Mutex<Option<String>>,
 }
 
@@ -61,9 +64,36 @@ impl Provider {
             settings,
             stop: CancellationToken::new(),
             serves: None,
+            _process: None,
             webhook_url: Mutex::default(),
         };
         provider.serve().await;
+        provider
+    }
+
+    /// `fullhouse simulate-payments`, as an operator starts it. It answers at once.
+    pub async fn process() -> Self {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
+        let listen = format!("127.0.0.1:{port}");
+        let log = run().await.directory("simulator").join("log");
+        let spec = Spec::new(binary::path())
+            .args(["simulate-payments", "--listen", &listen, "--latency-p50-ms", "1", "--latency-p99-ms", "2"])
+            .output(std::fs::File::create(log).expect("the run's directory is writable"));
+        let url = format!("http://{listen}");
+        let provider = Self {
+            url: url.clone(),
+            control_url: url,
+            http: reqwest::Client::builder().no_proxy().build().expect("a client"),
+            settings: SimulatorConfig::default(),
+            stop: CancellationToken::new(),
+            serves: None,
+            _process: Some(spec.spawn().expect("the simulator starts")),
+            webhook_url: Mutex::default(),
+        };
+        eventually("the simulator answers", || async {
+            provider.http.get(format!("{}/_sim/ledger", provider.url)).send().await.ok()
+        })
+        .await;
         provider
     }
 

@@ -107,7 +107,7 @@ async fn doubts(pool: &PgPool, now: DateTime<Utc>) -> sqlx::Result<Vec<Doubt>> {
     let rows = sqlx::query!(
         r#"select a.id, o.code, a.state, a.amount_minor, a.currency, a.unknown_since as "since!", a.next_run_at, a.tries
            from attempt a join "order" o on o.id = a.order_id
-           where a.unknown_since is not null and a.state not in ('declined', 'voided', 'captured', 'capture_failed', 'refunded', 'refund_failed')
+           where attempt_is_in_doubt(a)
            order by a.unknown_since limit $1"#,
         ROWS_MAX
     )
@@ -177,8 +177,7 @@ pub async fn figures(pool: &PgPool) -> sqlx::Result<Counts> {
     .await?;
     let ages = sqlx::query!(
         r#"select
-             coalesce(extract(epoch from db_clock() - (select min(unknown_since) from attempt
-                 where state not in ('declined', 'voided', 'captured', 'capture_failed', 'refunded', 'refund_failed'))), 0)::bigint as "doubt!",
+             coalesce(extract(epoch from db_clock() - (select min(unknown_since) from attempt a where attempt_is_in_doubt(a))), 0)::bigint as "doubt!",
              coalesce(extract(epoch from db_clock() - (select max(finished_at) from reconciliation_run where ok)), -1)::bigint as "reconciled!",
              coalesce(extract(epoch from db_clock() - (select min(received_at) from webhook_event where done_at is null)), 0)::bigint as "webhook!",
              (select count(*) from webhook_event where done_at is null) as "webhooks!",

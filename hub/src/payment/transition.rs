@@ -15,7 +15,7 @@ use self::{consequences::consequences, stray::stray_refund};
 use super::{
     machine::{self, RefundState, Said, Seen, State},
     order,
-    provider::{Call, Card},
+    provider::{Call, Card, Op},
     record::{News, Row, Written, is_as_read, write_answer, write_call},
 };
 use crate::{
@@ -25,6 +25,8 @@ use crate::{
 
 /// How often a challenge is asked about if nobody tells.
 const CHALLENGE_LOOK: TimeDelta = TimeDelta::seconds(15);
+/// A reservation is said to be gone that nobody of ours has let go: the provider may have spoken too soon.
+const GONE_LOOK: TimeDelta = TimeDelta::seconds(10);
 /// How often a reader is, with a clerk and a customer standing beside it.
 const READER_LOOK: TimeDelta = TimeDelta::seconds(2);
 
@@ -118,8 +120,8 @@ pub async fn settle(
                     State::ActionRequired => Some(challenge_wait(row, row.now)),
                     _ => Some(details.wait.unwrap_or_default().max(row.patience())),
                 };
-                pause(&mut tx, row, wait, row.state != State::ActionRequired).await?;
-                Flow::Stop
+                let doubt = wait.is_some() && row.state != State::ActionRequired;
+                pause(&mut tx, row, wait, doubt).await?
             }
         },
     };
@@ -167,7 +169,10 @@ pub async fn apply(tx: &mut Tx, row: &Row, seen: Seen, to: State, details: Detai
     let pace = match to {
         State::Refunded | State::RefundFailed if news => Pace::On,
         State::Captured | State::Refunded | State::RefundFailed => Pace::Rest,
-        State::Voided if seen == Seen::Cancelled || row.pi_id.is_none() => Pace::Rest,
+        State::Voided if row.pi_id.is_none() => Pace::Rest,
+        // What we did not ask for is looked at once more before it is left alone.
+        State::Voided if seen == Seen::Cancelled && row.state.op() != Op::Cancel => Pace::Wait(GONE_LOOK),
+        State::Voided if seen == Seen::Cancelled => Pace::Rest,
         State::ActionRequired => Pace::Wait(challenge_wait(row, now)),
         _ if doubt => {
             let patience = machine::patience(tries - 1, unknown_since.map_or(TimeDelta::zero(), |s| now - s));
@@ -262,14 +267,15 @@ fn outcome(seen: Seen, to: State) -> Option<&'static str> {
     }
 }
 
-/// Nothing changes but when it is looked at again; None: not before there is news.
-pub async fn pause(tx: &mut Tx, row: &Row, wait: Option<TimeDelta>, doubt: bool) -> sqlx::Result<()> {
+/// Nothing changes but when it is looked at again; None: not before there is news, and nothing is in doubt. The lease
+/// ends with it.
+pub async fn pause(tx: &mut Tx, row: &Row, wait: Option<TimeDelta>, doubt: bool) -> sqlx::Result<Flow> {
     let now = clock::now(tx).await?;
     sqlx::query!(
         "update attempt set leased_until = null, updated_at = $2::timestamptz,
                 next_run_at = case when pokes = $3 then $4::timestamptz else $2 end,
-                tries = case when $5 then tries + 1 else tries end,
-                unknown_since = case when $5 then coalesce(unknown_since, $2) else unknown_since end
+                tries = case when $5 then tries + 1 when $4 is null then 0 else tries end,
+                unknown_since = case when $5 then coalesce(unknown_since, $2) when $4 is not null then unknown_since end
          where id = $1",
         row.id,
         now,
@@ -279,5 +285,5 @@ pub async fn pause(tx: &mut Tx, row: &Row, wait: Option<TimeDelta>, doubt: bool)
     )
     .execute(&mut **tx)
     .await?;
-    Ok(())
+    Ok(Flow::Stop)
 }

@@ -132,21 +132,24 @@ pub async fn apply(pool: &PgPool) -> sqlx::Result<Vec<Orphan>> {
     }
     let us = sqlx::query_scalar!("select id from installation").fetch_one(pool).await?;
     for event in open {
-        let mut found = poke(pool, event.object_id.as_deref(), attempt_of(&event.raw)).await?;
-        if let Some((provider_id, refund_id)) = refund_of(&event.raw) {
-            found |= poke_refund(pool, &provider_id, refund_id).await?;
+        let mut poked = poke(pool, event.object_id.as_deref(), attempt_of(&event.raw)).await?;
+        if let Some((provider_id, refund_id)) = refund_of(&event.raw)
+            && poke_refund(pool, &provider_id, refund_id).await?
+        {
+            poked = Poked::Known;
         }
-        let outcome = match found {
-            true => "applied",
+        let young = event.now - event.received_at < ORPHAN_AFTER;
+        let outcome = match poked {
+            Poked::Known => "applied",
             // Another house sells through the same account.
-            false if installation_of(&event.raw).is_some_and(|house| house != us) => "foreign",
-            false if event.object_id.is_none() => "not_about_a_payment",
-            false if event.now - event.received_at < ORPHAN_AFTER => {
-                try_again(pool, &event.event_id, event.now + TRY_AGAIN).await?;
+            Poked::Nobody if installation_of(&event.raw).is_some_and(|house| house != us) => "foreign",
+            Poked::Nobody if event.object_id.is_none() => "not_about_a_payment",
+            Poked::Nobody if !young => {
+                orphans.extend(event.object_id.map(|pi_id| Orphan { event_id: event.event_id, pi_id }));
                 continue;
             }
-            false => {
-                orphans.extend(event.object_id.map(|pi_id| Orphan { event_id: event.event_id, pi_id }));
+            Poked::Nobody | Poked::Unlearnt => {
+                try_again(pool, &event.event_id, event.now + TRY_AGAIN).await?;
                 continue;
             }
         };
@@ -159,32 +162,52 @@ pub async fn apply(pool: &PgPool) -> sqlx::Result<Vec<Orphan>> {
 pub async fn see_to(pool: &PgPool, client: &Client, orphan: &Orphan, account_shared: bool) -> anyhow::Result<()> {
     let fate = orphan::resolve(pool, client, &orphan.pi_id, account_shared).await?;
     let now = sqlx::query_scalar!(r#"select db_clock() as "now!""#).fetch_one(pool).await?;
-    tracing::error!(
-        event.id = orphan.event_id,
-        intent.id = orphan.pi_id,
-        ?fate,
-        "money that no attempt of ours explains"
-    );
+    let (event_id, pi_id) = (&orphan.event_id, &orphan.pi_id);
+    match fate {
+        Fate::WasBegun => {
+            tracing::info!(event.id = event_id, intent.id = pi_id, "begun, and no attempt of ours knows of it: let go");
+        }
+        _ => {
+            tracing::error!(event.id = event_id, intent.id = pi_id, ?fate, "money that no attempt of ours explains");
+        }
+    }
     match fate {
         Fate::Later => try_again(pool, &orphan.event_id, now + ORPHAN_AGAIN).await?,
         Fate::Foreign => finish(pool, &orphan.event_id, "foreign", now).await?,
-        Fate::Nothing | Fate::LetGo | Fate::GivenBack => finish(pool, &orphan.event_id, "orphan", now).await?,
+        Fate::Nothing | Fate::WasBegun | Fate::LetGo | Fate::GivenBack => {
+            finish(pool, &orphan.event_id, "orphan", now).await?
+        }
     }
     Ok(())
 }
 
+/// Whom an event has made look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Poked {
+    /// No attempt of ours knows what it is about.
+    Nobody,
+    /// One has still to learn of its intent, and may be decided without that: the intent is an orphan then.
+    Unlearnt,
+    Known,
+}
+
 /// Brings the attempt's next look forward. A worker that is at it looks once more.
-async fn poke(pool: &PgPool, pi_id: Option<&str>, attempt_id: Option<Uuid>) -> sqlx::Result<bool> {
-    let poked = sqlx::query!(
-        "update attempt set pokes = pokes + 1,
-                next_run_at = case when state in ('captured', 'refunded') then next_run_at else db_clock() end
-         where installation = installation_id() and (pi_id = $1 or (id = $2 and (pi_id is null or pi_id = $1)))",
+async fn poke(pool: &PgPool, pi_id: Option<&str>, attempt_id: Option<Uuid>) -> sqlx::Result<Poked> {
+    let poked = sqlx::query_scalar!(
+        r#"update attempt set pokes = pokes + 1,
+                  next_run_at = case when state in ('captured', 'refunded') then next_run_at else db_clock() end
+           where installation = installation_id() and (pi_id = $1 or (id = $2 and pi_id is null and state = 'new'))
+           returning pi_id is not null as "known!""#,
         pi_id,
         attempt_id
     )
-    .execute(pool)
+    .fetch_all(pool)
     .await?;
-    Ok(poked.rows_affected() > 0)
+    Ok(match &poked[..] {
+        [] => Poked::Nobody,
+        known if known.contains(&true) => Poked::Known,
+        _ => Poked::Unlearnt,
+    })
 }
 
 /// A refund of ours is asked about, even if it had arrived: it may fail later. So is one whose first answer is still

@@ -12,9 +12,6 @@ use super::{
     world::{Attempt, Call, DUE_TICKS, Heard, KEYS, Order, Request, Row, Seat, World, op_index, prepared},
 };
 
-/// `TIDY_CALLS_MAX` of the product.
-const TIDY_CALLS_MAX: u8 = 3;
-
 impl Payments {
     /// As `One::send`, `look`, `look_for_refunds` and `tidy` end: the answer, and what follows from it.
     pub fn write_down(&self, world: &mut World, row: &Row, request: Request, heard: Heard) {
@@ -181,7 +178,7 @@ impl Payments {
         let at = row.at;
         let known = world.attempt(at).has_intent;
         let rest = matches!(to, State::Captured | State::Refunded | State::RefundFailed)
-            || (to == State::Voided && (seen == Seen::Cancelled || !known));
+            || (to == State::Voided && (!known || (seen == Seen::Cancelled && row.state.op() == Op::Cancel)));
         let attempt = world.attempt(at);
         attempt.state = to;
         attempt.scheduled = !rest;
@@ -254,9 +251,12 @@ impl Payments {
             }
             Status::Taken | Status::Cancelled => attempt.scheduled = false,
             Status::Processing | Status::None => attempt.scheduled = true,
-            _ if cancels < TIDY_CALLS_MAX => {
+            _ if cancels < self.rules.tidies_at_most => {
                 attempt.calls[op_index(Op::Cancel)] = cancel;
                 attempt.scheduled = true;
+                if self.rules.tidying_supersedes {
+                    supersede(world, row.at);
+                }
             }
             _ => attempt.scheduled = false,
         }

@@ -36,6 +36,10 @@ pub struct Rules {
     pub refunds_supersede: bool,
     /// So is each thing that is learnt of it.
     pub refund_news_supersede: bool,
+    /// So is a cancellation of what is decided.
+    pub tidying_supersedes: bool,
+    /// Under so many keys it is cancelled at most.
+    pub tidies_at_most: u8,
     /// News of a refund are done with only by a look that was begun after them.
     pub news_stay: bool,
     /// A refund that failed and was given back by hand is not begun again.
@@ -62,6 +66,8 @@ impl Rules {
         check_at_sending: true,
         refunds_supersede: true,
         refund_news_supersede: true,
+        tidying_supersedes: true,
+        tidies_at_most: u8::MAX,
         news_stay: true,
         by_hand_is_seen: true,
         heals_what_is_kept: true,

@@ -8,6 +8,7 @@ use fullhouse::payment::{
 use super::{
     scopes::{AGAIN, FAULTS, HUBS, look},
     steps::{Rules, Scope},
+    wrong::CONFIRMABLE,
 };
 
 fn holds(name: &str, scope: Scope) {
@@ -148,6 +149,17 @@ fn the_model_finds_a_refund_that_is_asked_for_again_under_a_forgotten_key() {
         if waits && refund { Step::Send } else { machine::plan(facts) }
     }
     finds("sent after a day", Rules { plan: at_once, ..Rules::OURS }, FAULTS, &["money went back twice"]);
+}
+
+#[test]
+fn the_model_finds_a_decided_payment_that_is_not_let_go() {
+    // The provider has refused once, and that was that.
+    let rules = Rules { tidies_at_most: 1, ..Rules::OURS };
+    finds("let go of once", rules, Scope { workers: 1, failures: 1, ..HUBS }, &[CONFIRMABLE]);
+    // One more try is enough; but two hubs use it up together, and the slower one puts to rest what was to be sent.
+    let rules = Rules { tidies_at_most: 2, ..Rules::OURS };
+    let scope = Scope { failures: 1, refunds_fail: false, ..HUBS };
+    finds("put to rest by a slower hub", Rules { tidying_supersedes: false, ..rules }, scope, &[CONFIRMABLE]);
 }
 
 const NOT_BACK: &str = "money was taken for no order, and does not go back";

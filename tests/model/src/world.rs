@@ -326,6 +326,9 @@ impl World {
     pub fn normal(mut self, attempts_max: u8, version_compare: bool, margin: i8) -> Self {
         self.forget_adrift();
         for at in 0..2_u8 {
+            if version_compare {
+                self.forget_what_is_over(at);
+            }
             self.forget_calls(at);
             let intent = &mut self.intents[usize::from(at)];
             let over = matches!(intent.status, Status::Reserved | Status::Taken | Status::Cancelled);
@@ -365,6 +368,26 @@ impl World {
         if kept || vain {
             self.adrift = None;
         }
+    }
+
+    /// A decided attempt whose intent is cancelled stays as it is, whoever looks at it or sends for it what was written
+    /// down before: only its own calls would change. A worker that is at it may as well do something else.
+    fn forget_what_is_over(&mut self, at: u8) {
+        let Some(attempt) = &mut self.attempts[usize::from(at)] else { return };
+        let over = attempt.state.is_to_be_tidied()
+            && attempt.refund.is_none()
+            && self.intents[usize::from(at)].status == Status::Cancelled;
+        if !over {
+            return;
+        }
+        attempt.calls = [None; 5];
+        attempt.scheduled = false;
+        for worker in &mut self.workers {
+            if worker.row_mut().is_some_and(|row| row.at == at) {
+                *worker = Worker::Idle;
+            }
+        }
+        self.adrift = self.adrift.filter(|request| request.at != at);
     }
 
     /// Calls that are not looked at any more, and answers that nobody can ask for.

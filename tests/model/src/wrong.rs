@@ -7,6 +7,8 @@ use super::{
     world::{Order, Seat, World},
 };
 
+pub const CONFIRMABLE: &str = "a payment that is decided can still be confirmed, and nobody lets it go";
+
 pub fn wrong(world: &World) -> Option<&'static str> {
     world.wrong.or_else(|| seats(world)).or_else(|| money(world)).or_else(|| rest(world))
 }
@@ -56,6 +58,10 @@ fn rest(world: &World) -> Option<&'static str> {
         }
         if matches!(intent.status, Status::Reserved | Status::Processing) {
             return Some("money is reserved for no live attempt");
+        }
+        // (Of one that it has never heard of the hub lets go when it compares the books.)
+        if attempt.has_intent && matches!(intent.status, Status::NoCard | Status::Unconfirmed | Status::Challenge) {
+            return Some(CONFIRMABLE);
         }
         let told_a_person = attempt.refund == Some(RefundState::Failed);
         if intent.keeps_money() && attempt.state == State::Captured {

@@ -34,6 +34,7 @@ mod peers; // clients and servers that we did not write
 mod money_races; // more of them: refunds, orphans, the provider's bad days, clocks
 mod money_races_refunds; // and of refunds alone
 mod money_currency; // taken in another one than was asked for
+mod letting_go; // what is decided leaves nothing at the provider
 mod money_input; // amounts that are none, orders that are another's
 mod money_holes_a; // what an attack on the money found
 mod refunds; // money that goes back, and what becomes of the seats

@@ -3,12 +3,12 @@
 //! Invariants
 //! - A refund is asked for under another key, or called failed, only after it was looked for, and only while nobody
 //!   has sent anything since.
-
-use chrono::TimeDelta;
+//! - A decided attempt comes to rest only once the provider has said that nothing of it can be confirmed or captured.
 
 use super::{Flow, One, written};
 use crate::{
     clock,
+    db::Tx,
     payment::{
         machine::{self, AfterDecision, CallState, Key, Missing, Said, Seen, State},
         provider::{Answer, Call, IntentStatus, Op, Outcome, Page, PaymentIntent, Refund, RefundStatus},
@@ -17,11 +17,9 @@ use crate::{
     },
 };
 
-/// Cancelling an intent that is decided is given up after so many keys, and left to a person.
-const TIDY_CALLS_MAX: i32 = 3;
-
 impl One<'_> {
-    /// The attempt is decided. Whatever the provider still has of it is let go; money that came late goes back.
+    /// The attempt is decided. Whatever the provider still has of it is let go, however often that takes: later and
+    /// later, and from the first refusal on it is on people's list. Money that came late goes back.
     pub(super) async fn tidy(&self, intent: &PaymentIntent, written: Written) -> anyhow::Result<Flow> {
         let row = self.row;
         let details = self.details(intent);
@@ -29,48 +27,48 @@ impl One<'_> {
         if intent.status == IntentStatus::Succeeded && order_is_due && self.may_heal().await? {
             return Ok(transition::settle(self.pool, row, Seen::Captured, details, Some(written)).await?);
         }
-        transition::settle(self.pool, row, Seen::Doubt, Details::default(), Some(written)).await?;
-        let tries_left = record::calls(self.pool, row.id, Op::Cancel, None).await? < TIDY_CALLS_MAX;
         let cancel = self.compose(Op::Cancel).await?;
         let mut tx = self.pool.begin().await?;
-        if !transition::lock(&mut tx, row).await? {
-            return Ok(Flow::Stop);
-        }
-        let now = clock::now(&mut tx).await?;
-        let mut flow = Flow::Stop;
-        match intent.status {
+        let fresh = transition::lock(&mut tx, row).await?;
+        record::write_answer(&mut tx, &written).await?;
+        let flow = match intent.status {
+            _ if !fresh => Flow::Stop,
             IntentStatus::Canceled => transition::pause(&mut tx, row, None, false).await?,
-            IntentStatus::Succeeded => {
-                match machine::after_decision(&record::strays(&mut tx, row.id, now).await?) {
-                    AfterDecision::GiveBack => {
-                        tracing::error!(attempt.id = %row.id, "money was taken by an attempt that was decided; it goes back");
-                        let amount = details.captured_minor.unwrap_or(row.amount_minor);
-                        let reason =
-                            details.foreign.as_ref().map_or("captured_after_decision", |_| record::IN_ANOTHER_CURRENCY);
-                        let refund_id = record::new_refund(&mut tx, row, amount, reason, now).await?;
-                        record::replace_failed(&mut tx, row.id, refund_id).await?;
-                        transition::supersede(&mut tx, row).await?;
-                        flow = Flow::On;
-                    }
-                    AfterDecision::Wait(wait) => transition::pause(&mut tx, row, Some(wait), false).await?,
-                    // One that failed too often is on people's list.
-                    AfterDecision::Leave => transition::pause(&mut tx, row, None, false).await?,
-                }
-            }
+            IntentStatus::Succeeded => self.give_late_money_back(&mut tx, &details).await?,
             IntentStatus::Processing | IntentStatus::Other(_) => {
-                transition::pause(&mut tx, row, Some(TimeDelta::seconds(30)), true).await?;
-            }
-            _ if tries_left => {
-                record::write_call(&mut tx, row.id, None, &cancel, now).await?;
-                transition::pause(&mut tx, row, Some(TimeDelta::seconds(30)), true).await?;
+                transition::pause(&mut tx, row, Some(row.patience()), true).await?
             }
             _ => {
-                tracing::error!(attempt.id = %row.id, "an intent of a decided attempt can't be cancelled");
-                transition::pause(&mut tx, row, None, false).await?;
+                let now = clock::now(&mut tx).await?;
+                record::write_call(&mut tx, row.id, None, &cancel, now).await?;
+                // Whoever has looked before this would use up another key, or put to rest what is about to be sent.
+                transition::supersede(&mut tx, row).await?;
+                Flow::On
             }
-        }
+        };
         tx.commit().await?;
         Ok(flow)
+    }
+
+    /// Money that was taken by an attempt that is decided.
+    async fn give_late_money_back(&self, tx: &mut Tx, details: &Details) -> sqlx::Result<Flow> {
+        let row = self.row;
+        let now = clock::now(tx).await?;
+        match machine::after_decision(&record::strays(tx, row.id, now).await?) {
+            AfterDecision::GiveBack => {
+                tracing::error!(attempt.id = %row.id, "money was taken by an attempt that was decided; it goes back");
+                let amount = details.captured_minor.unwrap_or(row.amount_minor);
+                let reason =
+                    details.foreign.as_ref().map_or("captured_after_decision", |_| record::IN_ANOTHER_CURRENCY);
+                let refund_id = record::new_refund(tx, row, amount, reason, now).await?;
+                record::replace_failed(tx, row.id, refund_id).await?;
+                transition::supersede(tx, row).await?;
+                Ok(Flow::On)
+            }
+            AfterDecision::Wait(wait) => transition::pause(tx, row, Some(wait), false).await,
+            // One that failed too often is on people's list.
+            AfterDecision::Leave => transition::pause(tx, row, None, false).await,
+        }
     }
 
     /// The order is still due, nothing else pays for it, and the money is not on its way back.

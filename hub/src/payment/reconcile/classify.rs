@@ -5,7 +5,7 @@
 //! Amounts of transactions are in the currency of settlement: they are compared only where that is the payment's.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use sqlx::PgConnection;
+use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 use super::finding::{Class, Found};
@@ -218,6 +218,26 @@ async fn orphans(db: &mut PgConnection, scope: Scope) -> sqlx::Result<Vec<Found>
     .fetch_all(db)
     .await?;
     Ok(found(Class::M5, rows))
+}
+
+/// What was begun, holds nothing, and is waited for by nobody: no attempt knows of it, and the one that it names has not
+/// still to learn of it. That is no class: it is let go. The oldest first; those that have refused at the end.
+pub async fn begun(pool: &PgPool, scope: Scope, max: i64) -> sqlx::Result<Vec<String>> {
+    sqlx::query_scalar!(
+        "select p.pi_id from provider_intent p
+         where p.status in ('requires_payment_method', 'requires_confirmation', 'requires_action')
+           and p.created_at between $1 and $2 and intent_is_ours(p.pi_id, p.installation, $3)
+           and not exists (select from attempt a where a.pi_id = p.pi_id
+                           or (a.id = p.attempt_id and a.pi_id is null and a.state = 'new'))
+         order by exists (select from money_finding f where f.pi_id = p.pi_id and f.cleared_at is null), p.created_at
+         limit $4",
+        scope.from - TimeDelta::hours(24),
+        scope.now - scope.grace,
+        true, // only what bears our id: others begin payments, too, and may come back to them
+        max
+    )
+    .fetch_all(pool)
+    .await
 }
 
 /// M6, their side: refunds of our payments that we did not write down.

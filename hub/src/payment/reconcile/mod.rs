@@ -5,6 +5,7 @@
 //! - A run is good only if all of the books could be read. What it finds stays on the list until it is found no more.
 //! - Repairs never move money that is not explained: a capture is asked for again by its own key, a
 //!   reservation that nobody waits for is let go, a refund made elsewhere is written down.
+//! - A payment that was only begun, and that no attempt knows of, is let go before the books are compared.
 //! - Captured money without an order, another amount and two captures close the gate at once; the rest
 //!   after a repair has failed. Only a person opens it again.
 
@@ -175,6 +176,9 @@ async fn compare(
     .await?;
     let scope =
         Scope { from: oldest.map_or(from, |at| at.min(from)), now, grace, account_shared: settings.account_shared };
+    drop(db);
+    orphan::sweep(pool, client, scope).await?;
+    let mut db = pool.acquire().await?;
     let found = classify::classify(&mut db, scope).await?;
     let mut kept = Vec::with_capacity(found.len());
     for found in found {

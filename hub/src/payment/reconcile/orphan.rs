@@ -3,17 +3,25 @@
 //! Only what bears our installation's id is touched while others use the account too: what a venue sells elsewhere,
 //! and what another house sells, is not ours to give back. (The other house's never is, whatever is set.)
 
+use std::time::Duration;
+
 use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::{
     books,
+    classify::{self, Scope},
     finding::{self, Class, Found},
 };
 use crate::payment::{
     provider::{Call, Client, IntentStatus, Outcome, PaymentIntent},
     record::{self, How},
 };
+
+/// In one run.
+const SWEEP_MAX: i64 = 200;
+/// A part of what a run's lease allows.
+const SWEEP: Duration = Duration::from_secs(120);
 
 /// What became of an intent that nobody explains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +30,8 @@ pub enum Fate {
     Nothing,
     /// Somebody else's.
     Foreign,
+    /// It was only begun: nothing was reserved, and now nothing can be.
+    WasBegun,
     LetGo,
     GivenBack,
     /// Not yet: it is asked about again.
@@ -67,6 +77,10 @@ pub async fn resolve(pool: &PgPool, client: &Client, pi_id: &str, account_shared
         }
         _ => {
             let reserved = intent.status == IntentStatus::RequiresCapture;
+            // What holds nothing is on the list only if it can't be let go.
+            if !reserved && cancel(pool, client, pi_id, 0).await? {
+                return Ok(Fate::WasBegun);
+            }
             let detail = if reserved { "reserved, and nobody waits for it" } else { "begun, and nobody waits for it" };
             let row = keep(pool, Class::M5, &intent, detail).await?;
             let done = cancel(pool, client, pi_id, row.repair_tries).await?;
@@ -74,6 +88,20 @@ pub async fn resolve(pool: &PgPool, client: &Client, pi_id: &str, account_shared
             Ok(if done { Fate::LetGo } else { Fate::Later })
         }
     }
+}
+
+/// Lets go what was begun and that no attempt knows of any more (the answer that would have told us of it was lost),
+/// as far as there is time. What can't be let go now is seen by the next run.
+pub async fn sweep(pool: &PgPool, client: &Client, scope: Scope) -> anyhow::Result<()> {
+    let until = tokio::time::Instant::now() + SWEEP;
+    for pi_id in classify::begun(pool, scope, SWEEP_MAX).await? {
+        if tokio::time::Instant::now() > until {
+            break;
+        }
+        let fate = resolve(pool, client, &pi_id, true).await?;
+        tracing::info!(intent.id = pi_id, ?fate, "a payment that was begun, and that no attempt knows of");
+    }
+    Ok(())
 }
 
 /// Takes the money of an attempt that we believe captured, where the provider has it reserved still.

@@ -21,8 +21,7 @@ pub async fn stray_refund(
     details: &Details,
 ) -> sqlx::Result<Flow> {
     let Some(news) = details.news(seen) else {
-        pause(tx, row, Some(details.wait.unwrap_or_default().max(row.patience())), true).await?;
-        return Ok(Flow::Stop);
+        return pause(tx, row, Some(details.wait.unwrap_or_default().max(row.patience())), true).await;
     };
     let state = update_refund(tx, refund, &news).await?;
     supersede(tx, row).await?; // whoever has asked before this says nothing new
@@ -34,16 +33,15 @@ pub async fn stray_refund(
         return Ok(Flow::On);
     }
     if has_refund_under_way(tx, row.id).await? {
-        pause(tx, row, Some(details.wait.unwrap_or_default().max(row.patience())), true).await?;
-        return Ok(Flow::Stop);
+        return pause(tx, row, Some(details.wait.unwrap_or_default().max(row.patience())), true).await;
     }
     settle_doubt(tx, row, false).await?;
     if state == RefundState::Failed && row.state.is_to_be_tidied() {
         let now = clock::now(tx).await?;
         // It is tried again by itself, now or later.
         match machine::after_decision(&strays(tx, row.id, now).await?) {
-            AfterDecision::GiveBack => pause(tx, row, Some(TimeDelta::zero()), false).await?,
-            AfterDecision::Wait(wait) => pause(tx, row, Some(wait), false).await?,
+            AfterDecision::GiveBack => return pause(tx, row, Some(TimeDelta::zero()), false).await,
+            AfterDecision::Wait(wait) => return pause(tx, row, Some(wait), false).await,
             AfterDecision::Leave => {}
         }
     }
