@@ -8,6 +8,7 @@
 pub mod books; // what must be true of the money and the seats at the end
 mod faults; // what the provider does wrong
 mod people; // buyers, tills, and staff who give back
+mod story; // what the attempts went through that something is said of
 
 use std::{
     sync::{Arc, Mutex},
@@ -215,6 +216,7 @@ impl Soak {
         broken.extend(rest(&database, &clock).await);
         let after = Books::read(&database, &provider).await;
         broken.extend(before.differences(&after));
+        broken.extend(story::stories(&database, &broken).await);
         figures.read(&database).await;
         Rested { database, provider, figures, broken, hubs, _nats: nats }
     }
