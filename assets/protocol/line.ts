@@ -18,6 +18,8 @@ export interface LineDraw {
   closed_at?: string | null;
   entry_count?: number | null;
   root?: string | null;
+  /** Before `value_due_at`: who fixed the entries knew no value. */
+  rooted_at?: string | null;
   public_value?: string | null;
   drawn_at?: string | null;
   /** Once it is revealed. */

@@ -134,6 +134,9 @@ pub struct DrawFacts {
     pub entry_count: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
+    /// When the root was published: before the public value was due, or the draw takes none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rooted_at: Option<DateTime<Utc>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub public_value: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

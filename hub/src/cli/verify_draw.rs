@@ -12,7 +12,7 @@ use anyhow::Context;
 use bytes::Bytes;
 use clap::Args;
 use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
-use fullhouse_protocol::line::{DrawFacts, DrawKind, Draws};
+use fullhouse_protocol::line::{DrawFacts, Draws};
 use serde::{Deserialize, Serialize};
 
 use super::commands::Undecided;
@@ -46,6 +46,13 @@ pub struct VerifyArgs {
     /// And that it is the entry with this key (`entry_key`, hexadecimal)
     #[arg(long, requires = "number")]
     key: Option<String>,
+    /// The commitment that you kept from before you joined: whoever has the database could have put another in its place,
+    /// with a secret that suits it (hexadecimal)
+    #[arg(long)]
+    commitment: Option<String>,
+    /// And the root from before the public value was out
+    #[arg(long)]
+    root: Option<String>,
 }
 
 /// Everything that a check needs.
@@ -70,6 +77,9 @@ pub async fn verify(args: VerifyArgs) -> anyhow::Result<Report> {
         std::fs::write(file, serde_json::to_vec(&kept)?).with_context(|| file.display().to_string())?;
     }
     let facts = &kept.draw;
+    if let Some(other) = is_another(&args, facts)? {
+        return Ok(wrong(&other));
+    }
     let (Some(secret), Some(root)) = (&facts.secret, &facts.root) else { return Err(undecided(missing(facts))) };
     let value = facts.public_value.as_ref().map(|v| HEXLOWER_PERMISSIVE.decode(v.as_bytes())).transpose()?;
     let public = match (&facts.source, &facts.round) {
@@ -90,9 +100,13 @@ pub async fn verify(args: VerifyArgs) -> anyhow::Result<Report> {
         Ok(places) => places,
         Err(fault) => return Ok(wrong(&differs(&published, leaves, fault))),
     };
-    let kind = match facts.kind {
-        DrawKind::Verifiable => "verifiable: compare the public value with its source",
-        DrawKind::Committed => "committed: nobody but the operator had a say in it",
+    if let Some(late) = fixed_late(facts) {
+        return Ok(wrong(&late));
+    }
+    // By what was committed to, whatever else is said of it.
+    let kind = match terms.public {
+        Some(_) => "verifiable: compare the public value with its source",
+        None => "committed: nobody but the operator had a say in it",
     };
     let mut text = format!(
         "draw {} of event {}: commitment, root and places of {} entries are as published ({kind})\n",
@@ -129,6 +143,22 @@ pub async fn verify(args: VerifyArgs) -> anyhow::Result<Report> {
         }
     }
     Ok(Report { text, failed: false })
+}
+
+/// Whether commitment or root are others than somebody has kept.
+fn is_another(args: &VerifyArgs, facts: &DrawFacts) -> anyhow::Result<Option<String>> {
+    let published =
+        [("commitment", &args.commitment, Some(&facts.commitment)), ("root", &args.root, facts.root.as_ref())];
+    for (what, kept, published) in published {
+        let (Some(kept), Some(published)) = (kept, published) else { continue };
+        if hash(kept)? != hash(published)? {
+            let no = facts.no;
+            return Ok(Some(format!(
+                "the {what} of draw {no} is not the one that you kept (of another draw? `--draw` says which)\nkept:      {kept}\npublished: {published}"
+            )));
+        }
+    }
+    Ok(None)
 }
 
 fn undecided(why: impl Display) -> anyhow::Error {
@@ -171,7 +201,14 @@ fn differs(published: &Published, leaves: Vec<[u8; 32]>, fault: Fault) -> String
     format!("{fault}\npublished: {said}\ncomputed:  {found}")
 }
 
-/// What `--save` has kept.
+/// Who knows secret and public value before the entries are fixed can try entries until the places please them.
+fn fixed_late(facts: &DrawFacts) -> Option<String> {
+    let (due, fixed) = (facts.value_due_at?, facts.rooted_at.or(facts.closed_at)?);
+    (fixed >= due).then(|| {
+        format!("the entries were fixed at {fixed}, when the public value was out already (due at {due}): whoever fixed them could choose")
+    })
+}
+
 /// Whether what was kept is of the event that is asked about, by slug or number.
 fn is_of(event: &str, event_id: i64, asked: Option<&str>) -> bool {
     match (event.parse::<i64>(), asked) {
@@ -182,6 +219,7 @@ fn is_of(event: &str, event_id: i64, asked: Option<&str>) -> bool {
     }
 }
 
+/// What `--save` has kept.
 fn kept_in(file: &Path, event: &str) -> anyhow::Result<Kept> {
     let name = file.display();
     let bytes = std::fs::read(file).map_err(|e| undecided(format!("{name}: {e}")))?;

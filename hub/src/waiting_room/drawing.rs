@@ -4,7 +4,7 @@
 //! - Each step is one small transaction under the line's row lock, and does nothing if it was done: two hubs,
 //!   or one that comes back, change nothing (`draw_is_final` says so too).
 //! - The root is written before a public value is taken: who could try entries knows no value, and who
-//!   knows the value can't change the entries.
+//!   knows the value can't change the entries. A root that came too late for its value takes none (`draw_root_before_value`).
 
 use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, PgPool};
@@ -146,7 +146,7 @@ pub async fn take_value(
         return Err(DrawError::Invalid("a public value has 1 to 1024 bytes"));
     }
     let row = sqlx::query!(
-        r#"select d.draw_no, d.public_source, d.public_value, d.value_due_at, d.root is not null as "rooted!"
+        r#"select d.draw_no, d.public_source, d.public_value, d.value_due_at, d.rooted_at
            from line l join draw d on d.event_id = l.event_id and d.draw_no = l.draw_no where l.event_id = $1"#,
         event_id
     )
@@ -161,8 +161,11 @@ pub async fn take_value(
         Some(_) => return Err(DrawError::Invalid("this draw has another public value already")),
         None => {}
     }
-    if !row.rooted {
-        return Err(DrawError::Invalid("the entries are not fixed yet"));
+    let Some(rooted_at) = row.rooted_at else { return Err(DrawError::Invalid("the entries are not fixed yet")) };
+    if row.value_due_at.is_some_and(|due| rooted_at >= due) {
+        return Err(DrawError::Invalid(
+            "the entries were fixed when the value was out already: a redraw takes a later one",
+        ));
     }
     if row.value_due_at.is_some_and(|due| now < due) {
         return Err(DrawError::Invalid("the public value is not due yet"));

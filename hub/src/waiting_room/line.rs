@@ -62,7 +62,7 @@ pub async fn look(db: &mut PgConnection, event_id: i64) -> sqlx::Result<Option<S
                   c.now as "now!",
                   coalesce(m.one, 0) as "last_minute!", coalesce(m.five, 0) as "last_5_minutes!",
                   d.draw_no, d.commitment, d.public_source, d.public_round, d.value_due_at, d.closed_at, d.entry_count, d.root,
-                  d.public_value, d.drawn_at, d.revealed_at, d.secret, d.abandoned_at, d.abandoned_why
+                  d.rooted_at,                  d.public_value, d.drawn_at, d.revealed_at, d.secret, d.abandoned_at, d.abandoned_why
            from line l join event e on e.id = l.event_id join draw d on d.event_id = l.event_id and d.draw_no = l.draw_no
            cross join (select db_clock() as now) c
            left join lateral (
@@ -98,6 +98,7 @@ pub async fn look(db: &mut PgConnection, event_id: i64) -> sqlx::Result<Option<S
         closed_at: row.closed_at,
         entry_count: row.entry_count,
         root: row.root,
+        rooted_at: row.rooted_at,
         drawn_at: row.drawn_at,
         revealed_at: row.revealed_at,
         abandoned_at: row.abandoned_at,
@@ -179,6 +180,7 @@ pub struct DrawRow {
     pub closed_at: Option<DateTime<Utc>>,
     pub entry_count: Option<i64>,
     pub root: Option<Vec<u8>>,
+    pub rooted_at: Option<DateTime<Utc>>,
     pub drawn_at: Option<DateTime<Utc>>,
     pub revealed_at: Option<DateTime<Utc>>,
     pub abandoned_at: Option<DateTime<Utc>>,
@@ -197,6 +199,7 @@ pub fn facts(row: DrawRow) -> DrawFacts {
         closed_at: row.closed_at,
         entry_count: row.entry_count,
         root: row.root.map(|r| HEXLOWER.encode(&r)),
+        rooted_at: row.rooted_at,
         public_value: row.public_value.map(|v| HEXLOWER.encode(&v)),
         drawn_at: row.drawn_at,
         secret: row.revealed_at.map(|_| HEXLOWER.encode(&row.secret)),
@@ -210,7 +213,7 @@ pub async fn draws(pool: &PgPool, event_id: i64) -> sqlx::Result<Vec<DrawFacts>>
     let rows = sqlx::query_as!(
         DrawRow,
         "select draw_no, commitment, secret, public_source, public_round, value_due_at, public_value, closed_at, entry_count,
-                root, drawn_at, revealed_at, abandoned_at, abandoned_why
+                root, rooted_at, drawn_at, revealed_at, abandoned_at, abandoned_why
          from draw where event_id = $1 order by draw_no",
         event_id
     )
@@ -269,6 +272,7 @@ mod tests {
             closed_at: None,
             entry_count: None,
             root: None,
+            rooted_at: None,
             drawn_at: None,
             revealed_at,
             abandoned_at: None,

@@ -203,6 +203,14 @@ async fn a_committed_draw_is_verified_and_what_was_altered_is_named() {
     doubter.hears("--number 7 --key 00ff", 3, "32 hexadecimal digits").await;
 
     let kept: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let published = |what: &str| kept["draw"][what].as_str().unwrap().to_owned();
+    let (commitment, root) = (published("commitment"), published("root"));
+    doubter.hears(&format!("--commitment {commitment} --root {root}"), 0, "are as published").await;
+    doubter
+        .hears(&format!("--commitment {root}"), 1, "FALSE: the commitment of draw 1 is not the one that you kept")
+        .await;
+    doubter.hears(&format!("--root {commitment}"), 1, "FALSE: the root of draw 1 is not the one that you kept").await;
+    doubter.hears("--root 00", 3, "is no hash").await;
     let altered = folder.join("altered.json");
     let save = |change: &dyn Fn(&mut Value)| {
         let mut kept = kept.clone();
@@ -214,7 +222,6 @@ async fn a_committed_draw_is_verified_and_what_was_altered_is_named() {
         json!(format!("{}{}", if text.starts_with('0') { "1" } else { "0" }, &text[1..]))
     };
     let from_altered = format!("--file {}", altered.display());
-    let root = kept["draw"]["root"].as_str().unwrap();
     save(&|kept| kept["leaves"] = flip(&kept["leaves"]));
     doubter.hears(&from_altered, 1, &format!("do not have this root\npublished: {root}\ncomputed:  ")).await;
     save(&|kept| kept["draw"]["root"] = flip(&kept["draw"]["root"]));
@@ -225,6 +232,11 @@ async fn a_committed_draw_is_verified_and_what_was_altered_is_named() {
     doubter.hears(&from_altered, 1, "published: 19\ncomputed:  20").await;
     save(&|kept| kept["draw"]["public_value"] = json!("00"));
     doubter.hears(&from_altered, 1, "a public value that was not announced").await;
+    // Called verifiable, with nothing that could be compared; and with a value that was out before the entries were fixed.
+    save(&|kept| kept["draw"]["kind"] = json!("verifiable"));
+    doubter.hears(&from_altered, 0, "as published (committed").await;
+    save(&|kept| kept["draw"]["value_due_at"] = kept["draw"]["rooted_at"].clone());
+    doubter.hears(&from_altered, 1, "FALSE: the entries were fixed at").await;
     // What can't be read says nothing about a draw.
     save(&|kept| kept["draw"]["secret"] = json!("0g"));
     doubter.hears(&from_altered, 3, "is no hash").await;

@@ -1,9 +1,9 @@
 //! Standing in line: joining, places, the draw, and what everybody is shown.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use chrono::TimeDelta;
-use fullhouse::waiting_room::open::PublicValue;
+use fullhouse::waiting_room::{drawing, open::PublicValue};
 use fullhouse_tests::{
     eventually,
     fan::Fan,
@@ -254,6 +254,52 @@ async fn a_verifiable_draw_waits_for_its_value_and_takes_it_once() {
     let shown = line.shown().await;
     assert_eq!((&shown["draw"]["kind"], &shown["draw"]["public_value"]), (&json!("verifiable"), &json!("00ff")));
     assert_eq!(line.places(&people).await.into_iter().collect::<BTreeSet<_>>(), (0..12).collect());
+    line.close().await;
+}
+
+/// No hub ran between the closing and the value: whoever has the database could have tried entries against both.
+#[tokio::test]
+async fn entries_that_are_fixed_after_the_value_was_out_take_a_later_one() {
+    let line = Line::open().await;
+    let now = line.clock.now().await;
+    let event = Rows { on_sale_in: TimeDelta::hours(1), ..Rows::new(1, 10) }.open(line.database.pool()).await;
+    let public = |round: &str, minutes| PublicValue {
+        source: "a beacon".to_owned(),
+        round: round.to_owned(),
+        due_at: now + TimeDelta::minutes(minutes),
+    };
+    line::put_up(&line.database, &line.clock, event, Some(public("7", 55))).await;
+    let line = Line { event, ..line };
+    line.joined(3).await;
+    line.clock.advance(TimeDelta::minutes(56)).await;
+    line.look().await;
+    let take = async |value: &[u8]| {
+        let mut tx = line.database.pool().begin().await.unwrap();
+        let now = line.clock.now().await;
+        let taken = drawing::take_value(&mut tx, event, value, now).await.map_err(|e| e.to_string());
+        tx.commit().await.unwrap();
+        taken
+    };
+    assert!(take(b"seven").await.unwrap_err().contains("was out already"));
+    let by_hand = "update draw set public_value = 'seven'::bytea where public_source is not null";
+    let refused = sqlx::query(by_hand).execute(line.database.pool()).await.unwrap_err();
+    assert!(refused.to_string().contains("draw_root_before_value"), "the database says so too: {refused}");
+    let dated_back = "update draw set rooted_at = rooted_at - interval '1 hour' where root is not null";
+    let refused = sqlx::query(dated_back).execute(line.database.pool()).await.unwrap_err();
+    assert!(refused.to_string().contains("final"), "when it was published is published: {refused}");
+
+    // Of the same entries, with a value to come: a draw like any other.
+    let mut tx = line.database.pool().begin().await.unwrap();
+    let now = line.clock.now().await;
+    drawing::redraw(&mut tx, event, Some(&public("8", 60)), "no hub was running", now).await.unwrap();
+    tx.commit().await.unwrap();
+    line.look().await;
+    line.clock.advance(TimeDelta::minutes(5)).await;
+    take(b"eight").await.unwrap();
+    line.look().await;
+    let draw = line.shown().await["draw"].clone();
+    assert_eq!((&draw["kind"], &draw["round"]), (&json!("verifiable"), &json!("8")));
+    assert!(draw["rooted_at"].as_str().unwrap() < draw["value_due_at"].as_str().unwrap());
     line.close().await;
 }
 

@@ -120,6 +120,26 @@ describe('a draw', () => {
     expect((await check({ entryKey: '00'.repeat(16) })).proof).toBe('wrong');
   });
 
+  it('is found out by what its people kept, if commitment and secret were both put in another place', async () => {
+    const { draw } = await published('a beacon');
+    const kept = (commitment: string, no = 1) => check({ kept: { no, commitment } });
+    expect(await kept(draw.commitment)).toEqual(allRight);
+    expect((await kept('00'.repeat(32))).commitment).toBe('wrong');
+    expect(await kept('00'.repeat(32), 2), 'of another draw').toEqual(allRight);
+    const early = await check({
+      ...altered({ secret: null }),
+      kept: { no: 1, commitment: '00'.repeat(32) },
+    });
+    expect(early.commitment, 'before the secret is out').toBe('wrong');
+  });
+
+  it('has no value that was out before its entries were fixed', async () => {
+    const times = (rooted_at: string) =>
+      check(altered({ rooted_at, value_due_at: '2027-03-01T08:01:00Z' }));
+    expect(await times('2027-03-01T08:00:01.5Z')).toEqual(allRight);
+    expect((await times('2027-03-01T08:01:00Z')).value).toBe('wrong');
+  });
+
   it('passes nothing that is not published yet', async () => {
     expect(
       await check(altered({ secret: null, public_value: null, root: null, entry_count: null })),

@@ -14,6 +14,7 @@ import {
   toHex,
 } from '../../../protocol/draw.ts';
 import type { LineDraw, LineProof } from '../../../protocol/index.ts';
+import type { KeptDraw } from './receipts.ts';
 
 export type Step = 'commitment' | 'value' | 'root' | 'proof' | 'place';
 export const STEPS: readonly Step[] = ['commitment', 'value', 'root', 'proof', 'place'];
@@ -36,6 +37,19 @@ export interface Asked {
   entryKey: string | null;
   /** What the hub said. */
   place: number | null;
+  /** What this browser kept as it joined; of a draw that was made anew it says nothing. */
+  kept?: KeptDraw | null;
+}
+
+/** Whoever fixed the entries could know the value by then, and with it try which would win. */
+export function fixedLate(draw: LineDraw): boolean {
+  const fixed = draw.rooted_at ?? draw.closed_at;
+  return !!fixed && !!draw.value_due_at && Date.parse(fixed) >= Date.parse(draw.value_due_at);
+}
+
+/** The commitment that this browser kept of this very draw. */
+export function keptCommitment({ draw, kept }: Pick<Asked, 'draw' | 'kept'>): string | null {
+  return kept?.no === draw.no ? kept.commitment.toLowerCase() : null;
 }
 
 /** Bytes of all leaves, and the path of one: as they are published. */
@@ -55,7 +69,9 @@ export async function checkSteps(
   const count = draw.entry_count ?? null;
   const value = draw.public_value ? fromHex(draw.public_value) : null;
 
-  if (!secret) say({ step: 'commitment', is: 'open' });
+  const kept = keptCommitment(asked);
+  const other = kept !== null && kept !== draw.commitment.toLowerCase();
+  if (!secret) say({ step: 'commitment', is: other ? 'wrong' : 'open' });
   else {
     const made = commitment({
       eventId: asked.event,
@@ -66,13 +82,14 @@ export async function checkSteps(
     });
     say({
       step: 'commitment',
-      is: toHex(made) === draw.commitment.toLowerCase() ? 'right' : 'wrong',
+      is: !other && toHex(made) === draw.commitment.toLowerCase() ? 'right' : 'wrong',
       found: toHex(made),
     });
   }
 
   // The source is part of the commitment; whether it really gave this value, only the source can say.
-  if (draw.source)
+  if (draw.source && fixedLate(draw)) say({ step: 'value', is: 'wrong' });
+  else if (draw.source)
     say({ step: 'value', is: value ? 'given' : 'open', found: draw.public_value ?? '' });
   else say({ step: 'value', is: value ? 'wrong' : 'none' });
 

@@ -169,6 +169,7 @@ export class LineRoom {
         number: entry.number,
         ticket: entry.ticket,
         at: entry.joined_at ?? new Date(time.now).toISOString(),
+        draw: { no: this.line.draw.no, commitment: this.line.draw.commitment },
       });
       this.stand.stands(entry);
       this.tabs?.postMessage('joined');

@@ -8,6 +8,13 @@ export interface Receipt {
   number: number;
   ticket: string;
   at: string;
+  /** What was published of the draw as we joined: another commitment in its place would be found out. */
+  draw?: KeptDraw;
+}
+
+export interface KeptDraw {
+  no: number;
+  commitment: string;
 }
 
 export function keepReceipt(event: number, receipt: Receipt): void {
