@@ -348,6 +348,10 @@ async fn what_was_published_and_called_can_not_be_taken_back() {
         ("update draw set root = sha256('x')", "draw_is_final"),
         ("update draw set entry_count = 3", "draw_is_final"),
         ("delete from draw", "draw_stays"),
+        ("update line_entry set number = 100 where number = 3", "line_entry_is_final"),
+        ("update line_entry set account_id = gen_random_uuid() where number = 3", "line_entry_is_final"),
+        ("update line_entry set entry_key = decode(repeat('00', 16), 'hex') where number = 3", "line_entry_is_final"),
+        ("delete from line_entry where number = 14", "line_entry_stays"),
     ] {
         let error = sqlx::query(sql).execute(line.database.pool()).await.unwrap_err();
         let constraint_of = error.as_database_error().and_then(|e| e.constraint()).map(str::to_owned);
