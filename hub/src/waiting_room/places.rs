@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use dashmap::DashMap;
 use sqlx::{PgConnection, PgPool};
+use tokio::sync::Mutex;
 
 use super::draw::{self, Tree};
 
@@ -19,11 +20,21 @@ struct Inner {
     pool: PgPool,
     drawn: DashMap<(i64, i32), Arc<Vec<u32>>>,
     trees: DashMap<(i64, i32), Arc<Tree>>,
+    /// One computation at a time of each kind: a hub that has just started is asked by thousands at once. Whoever waits
+    /// here for places has a connection already, and so has whoever is waited for.
+    drawing: Mutex<()>,
+    growing: Mutex<()>,
 }
 
 impl Places {
     pub fn new(pool: PgPool) -> Self {
-        Self(Arc::new(Inner { pool, drawn: DashMap::new(), trees: DashMap::new() }))
+        Self(Arc::new(Inner {
+            pool,
+            drawn: DashMap::new(),
+            trees: DashMap::new(),
+            drawing: Mutex::default(),
+            growing: Mutex::default(),
+        }))
     }
 
     /// The place of each drawn number; `None` before the draw. Reads over the caller's connection: whoever has one and
@@ -41,6 +52,10 @@ impl Places {
         .fetch_optional(db)
         .await?;
         let Some(row) = row else { return Ok(None) };
+        let _alone = self.0.drawing.lock().await;
+        if let Some(known) = self.0.drawn.get(&(event_id, draw_no)) {
+            return Ok(Some(known.clone()));
+        }
         let bytes =
             |bytes: Vec<u8>| <[u8; 32]>::try_from(bytes).map_err(|_| sqlx::Error::Protocol("not 32 bytes".into()));
         let seed = draw::seed(&bytes(row.secret)?, &bytes(row.root)?, row.public_value.as_deref());
@@ -62,6 +77,10 @@ impl Places {
         .fetch_optional(&self.0.pool)
         .await?;
         let Some(count) = count else { return Ok(None) };
+        let _alone = self.0.growing.lock().await;
+        if let Some(known) = self.0.trees.get(&(event_id, draw_no)) {
+            return Ok(Some(known.clone()));
+        }
         // One text of bytes, not half a million rows.
         let keys = sqlx::query_scalar!(
             r#"select coalesce(string_agg(entry_key, ''::bytea order by number), ''::bytea) as "keys!"

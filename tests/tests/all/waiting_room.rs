@@ -178,6 +178,12 @@ async fn a_draw_is_what_it_says_and_twice_the_same() {
     }
     assert_eq!(public.get(&format!("/api/events/{}/queue/proof/40", line.event)).await.code(), "proof_none");
 
+    // Asked by many at once, one that starts anew computes them once.
+    let anew = fullhouse::waiting_room::places::Places::new(line.database.pool().clone());
+    let trees = futures_util::future::try_join_all((0..16).map(|_| anew.tree(line.event, 1))).await.unwrap();
+    let trees: Vec<_> = trees.into_iter().flatten().collect();
+    assert!(trees.len() == 16 && trees.iter().all(|tree| Arc::ptr_eq(tree, &trees[0])));
+
     // Another hub, and one that starts anew, know the same places.
     for _ in 0..2 {
         let mut db = line.database.pool().acquire().await.unwrap();
