@@ -294,6 +294,13 @@ mod tests {
     }
 
     #[test]
+    fn a_connection_that_is_refused_a_socket_is_not_kept_for_requests() {
+        let refused = Problem::new(Code::TooManySockets).into_response();
+        assert_eq!(refused.headers()[header::CONNECTION], "close");
+        assert!(!Problem::new(Code::Busy).into_response().headers().contains_key(header::CONNECTION));
+    }
+
+    #[test]
     fn what_is_known_is_not_sent_again() {
         let resource =
             Resource::new(Position { epoch: 4, frame: 2 }, Bytes::from_static(b"seats"), flate2::Compression::fast());

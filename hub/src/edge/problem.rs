@@ -203,6 +203,10 @@ impl IntoResponse for Problem {
         if matches!(self.code.status(), StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
             headers.insert(header::RETRY_AFTER, self.retry_after_s.into());
         }
+        if self.code == Code::TooManySockets {
+            // Nobody asks anything else on it, and one that waited for that would take a place from requests.
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
         response
     }
 }
