@@ -143,6 +143,7 @@ async fn a_hold_pays_though_its_pass_is_over_and_the_pass_ends_with_the_order() 
     let order = people[0].checkout(held["id"].as_str().unwrap()).await.ok()["order"].clone();
     people[0].pay(&order, &key(), CARD).await.ok();
     until(&people[0], &order, &["captured"]).await;
+    assert_eq!(mine(&people[0], event).await.code(), "entry_none", "the turn ends with the order, pass or no pass");
 
     let pass = inside(&people[1], event).await;
     let held = hold(&people[1], event, &[11], Some(&pass)).await.ok()["hold"].clone();
