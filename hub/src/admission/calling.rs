@@ -52,9 +52,16 @@ pub async fn run(config: config::Admission, pool: PgPool, room: WaitingRoom, sto
     }
 }
 
-/// Lines that are not over, or were not shown as such yet.
+/// Lines that are not over, or were not shown as such yet. One that was over is not any more if its sale is to end
+/// later, or if a clock that was ahead is set back.
 async fn lines(pool: &PgPool) -> sqlx::Result<Vec<i64>> {
-    sqlx::query_scalar!("select event_id from line where shown_state <> 'over' order by event_id").fetch_all(pool).await
+    sqlx::query_scalar!(
+        "select l.event_id from line l join event e on e.id = l.event_id
+         where l.shown_state <> 'over' or (e.off_sale_at > db_clock() and e.sale_state <> 'cancelled')
+         order by l.event_id"
+    )
+    .fetch_all(pool)
+    .await
 }
 
 /// One look at one line. Returns how many were called.
@@ -247,6 +254,7 @@ async fn end_passes(db: &mut PgConnection, event_id: i64, now: DateTime<Utc>) ->
 /// within `show_s`, and without a pass so far. Both in one statement: whoever comes in between two would be in neither
 /// of them, and one too many would be called.
 async fn here(db: &mut PgConnection, event_id: i64, show_s: i32, now: DateTime<Utc>) -> sqlx::Result<(i32, i32)> {
+    let show = TimeDelta::seconds(show_s.into());
     let row = sqlx::query!(
         r#"select (select count(*) from pass where event_id = $1 and ended_at is null and expires_at > $2)
                 + (select count(*) from hold h join buyer b on b.id = h.buyer_id
@@ -256,10 +264,11 @@ async fn here(db: &mut PgConnection, event_id: i64, show_s: i32, now: DateTime<U
                   (select coalesce(sum(k.through_place - k.from_place
                                        - (select count(distinct p.place) from pass p
                                           where p.event_id = $1 and p.place >= k.from_place and p.place < k.through_place)), 0)
-                   from line_call k where k.event_id = $1 and k.at > $3)::bigint as "expected!""#,
+                   from line_call k where k.event_id = $1 and k.at > $3 and k.at < $4)::bigint as "expected!""#,
         event_id,
         now,
-        now - TimeDelta::seconds(show_s.into())
+        now - show,
+        now + show // later ones were called before a clock was set back: they are not waited for until it has caught up
     )
     .fetch_one(db)
     .await?;

@@ -157,6 +157,14 @@ impl State {
             fixed: None,
         }
     }
+
+    /// What is remembered of a time that is still to come was before a clock that was set back: nobody waits for it.
+    fn not_later_than(&mut self, now: i64) {
+        let remembered = [&mut self.calm_since_ms, &mut self.over_since_ms, &mut self.fell_at_ms, &mut self.rose_at_ms];
+        for at in remembered.into_iter().flatten().chain(self.knee.as_mut().map(|knee| &mut knee.at_ms)) {
+            *at = now.min(*at);
+        }
+    }
 }
 
 /// Decides the pace from what was measured. At any interval, of seconds at most.
@@ -170,6 +178,7 @@ pub fn step(measured: &Measured, state: &State, bounds: &Bounds) -> Decision {
 
 fn decide(measured: &Measured, state: &mut State, bounds: &Bounds) -> Reason {
     let now = measured.at_ms;
+    state.not_later_than(now);
     let paused = bounds.mode == Mode::Paused;
     if paused || measured.gate_closed {
         let rate_before = state.stopped.map_or(state.rate_minute, |stopped| stopped.rate_before);

@@ -1,7 +1,9 @@
 //! Coming in: calls, passes, what holds ask of them, and what operators turn.
 
 use chrono::TimeDelta;
+use fullhouse::admission::calling;
 use fullhouse_tests::{
+    eventually,
     fan::Fan,
     hub::Hub,
     line::{Line, enter, hold, inside, join, look, mine, quick, renew, second_device},
@@ -37,6 +39,44 @@ async fn who_is_called_and_does_not_come_holds_nobody_up() {
     for fan in &order[20..] {
         inside(fan, line.event).await;
     }
+    line.close().await;
+}
+
+/// The sale of an event that was moved ends later: whoever still stands in its line is called.
+#[tokio::test]
+async fn a_line_that_was_over_goes_on_when_its_sale_ends_later() {
+    let line = Line::open().await;
+    line.joined(3).await;
+    let parts = line.hub.parts();
+    let stop = tokio_util::sync::CancellationToken::new();
+    let looks = calling::run(parts.config.admission.clone(), parts.pool.clone(), parts.room.clone(), stop.clone());
+    let looks = tokio::spawn(looks);
+    line.clock.advance(TimeDelta::days(31)).await;
+    let reaches = async |what: &str, sql: &str| {
+        eventually(what, || async { (line.count(sql).await == 1).then_some(()) }).await;
+    };
+    reaches("the line is over", "select count(*) from line where shown_state = 'over'").await;
+    assert_eq!(line.count("select called_through from line").await, 0, "nobody looked at it while its sale was open");
+    line.run("update event set off_sale_at = db_clock() + interval '1 day'").await;
+    reaches("they are called", "select count(*) from line where called_through = 3").await;
+    stop.cancel();
+    looks.await.unwrap();
+    line.close().await;
+}
+
+/// They were called at a time that is still to come: nobody waits for it to come once more.
+#[tokio::test]
+async fn a_clock_that_is_set_back_keeps_nobody_waiting_for_those_who_did_not_come() {
+    let line = Line::open().await;
+    line.joined(20).await;
+    line.opens().await;
+    line.clock.advance(TimeDelta::hours(2)).await;
+    assert_eq!(line.look().await, 10, "nobody of the first ten came");
+    line.clock.advance(TimeDelta::hours(-1)).await;
+    line.look().await;
+    line.joined(5).await;
+    line.clock.advance(TimeDelta::seconds(5)).await;
+    assert_eq!(line.look().await, 5);
     line.close().await;
 }
 
@@ -157,7 +197,7 @@ async fn a_hold_pays_though_its_pass_is_over_and_the_pass_ends_with_the_order() 
 }
 
 async fn called(line: &Line) {
-    fullhouse_tests::eventually("the first are called", || async {
+    eventually("the first are called", || async {
         (line.count("select called_through from line").await > 0).then_some(())
     })
     .await;

@@ -55,6 +55,13 @@ async fn the_worst_of_the_fresh_rows_counts_and_old_ones_do_not() {
     let one = measured(pool).await;
     assert_eq!((one.hubs, one.hold_ms, one.errors_percent), (1, Some(20), 0), "the slow one is gone");
 
+    sqlx::query("update hub_load set at = clock_timestamp() + interval '1 hour' where hub = $1")
+        .bind(second)
+        .execute(pool)
+        .await
+        .unwrap();
+    assert_eq!(measured(pool).await.hubs, 1, "nor does one that went before a clock was set back");
+
     // Of few holds the median, of hardly any nothing.
     for (holds, expected) in [(10, Some(5)), (2, None)] {
         load::report(pool, first, &Sample { holds, ..well }).await.unwrap();

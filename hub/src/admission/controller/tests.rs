@@ -72,6 +72,19 @@ fn it_falls_by_a_quarter_a_half_or_three_quarters_and_waits_for_the_effect() {
     }
 }
 
+/// What it remembers of an hour that has not come yet keeps it neither high nor low.
+#[test]
+fn a_clock_that_is_set_back_holds_up_neither_a_fall_nor_a_rise() {
+    let mut state = at_rate(1000);
+    run(&mut state, &bounds(), 7_200..7_210, |at| hold(at, 220));
+    assert_eq!(state.rate_minute, 750);
+    let mut too_much = state.clone();
+    run(&mut too_much, &bounds(), 3_600..3_620, |at| hold(at, 600));
+    assert_eq!(too_much.rate_minute, 187, "it falls as if it had fallen just now");
+    run(&mut state, &bounds(), 3_600..3_960, well);
+    assert_eq!(state.rate_minute, 850 + 100, "and rises: as far as it may, and beyond after four minutes");
+}
+
 #[test]
 fn one_bad_second_changes_nothing_and_the_band_holds() {
     let mut state = at_rate(1000);
