@@ -140,7 +140,19 @@ export class Hub {
       body: { challenge: solved, ...wishes },
       tries: TRIES,
     });
-  entry = (event: number) => this.get<LineEntry>(`/api/events/${event}/queue/entry`);
+  /** Having none is no fault that a browser's console should tell of. */
+  entry = async (event: number): Promise<LineEntry> => {
+    const entry = await this.get<LineEntry | undefined>(
+      `/api/events/${event}/queue/entry?or_none=true`,
+    );
+    if (entry) return entry;
+    throw new ProblemError({
+      type: 'urn:fullhouse:problem:entry_none',
+      code: 'entry_none',
+      title: 'You do not stand in this line',
+      status: 404,
+    });
+  };
   wish = (event: number, wishes: Preferences) =>
     this.send<LineEntry>('PATCH', `/api/events/${event}/queue/entry`, {
       body: wishes,

@@ -74,6 +74,7 @@ section!(Desk {
 section!(WaitingRoom {
     batch_joins_max: usize,
     queue_joins_max: usize,
+    joins_account_max: usize,
     challenge_cost: u32,
     challenge_tries: u32,
     challenge_tries_max: u32,

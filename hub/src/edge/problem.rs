@@ -62,6 +62,7 @@ codes! {
     ChallengeInvalid "challenge_invalid" BAD_REQUEST "The challenge is not solved";
     ChallengeExpired "challenge_expired" CONFLICT "The challenge is too old; ask for another";
     ChallengeForeign "challenge_foreign" FORBIDDEN "The challenge was given to somebody else, or for another event";
+    JoinsTooMany "joins_too_many" TOO_MANY_REQUESTS "This account has joined and left this waiting room too often";
     ChallengeUsed "challenge_used" CONFLICT "The challenge was used before; ask for another";
     PassMissing "pass_missing" FORBIDDEN "This sale has a waiting room: you need its pass";
     PassInvalid "pass_invalid" FORBIDDEN "This is not a pass of ours";

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     Json,
-    extract::{FromRef, FromRequestParts, Path, State},
+    extract::{FromRef, FromRequestParts, Path, Query, State, rejection::QueryRejection},
     http::{HeaderValue, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
 };
@@ -13,10 +13,10 @@ use chrono::{DateTime, Utc};
 use data_encoding::HEXLOWER;
 use fullhouse_protocol::line::{DrawFacts, Draws, Entry, InclusionProof, JoinRequest, Line, Pass, Preferences};
 use futures_util::FutureExt;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{
-    extract::{Address, Body, PathEvent, SignedIn, session_token},
+    extract::{Address, Body, PathEvent, SignedIn, query_invalid, session_token},
     problem::{Code, Problem},
 };
 use crate::{
@@ -138,11 +138,12 @@ pub async fn challenge(
     Ok(Json(challenge).into_response())
 }
 
-/// Takes a stand in the line. The same account again, by any device, gets the one that it has.
+/// Takes a stand in the line. The same account again, by any device, gets the one that it has; who left before they
+/// were called gets the one that they left.
 #[utoipa::path(post, path = "/api/events/{id}/queue/entry", tag = "queue", request_body = JoinRequest,
     params(("id" = String, Path, description = "Number or slug")),
     responses((status = 200, body = Entry, description = "It was there already"), (status = 201, body = Entry),
-        (status = "4XX", description = "`line_unknown`, `address_unchecked`, `line_not_joining`, `line_over`, `challenge_invalid`, `challenge_expired`, `challenge_foreign`, `challenge_used`, `preferences_invalid`")))]
+        (status = "4XX", description = "`line_unknown`, `address_unchecked`, `line_not_joining`, `line_over`, `challenge_invalid`, `challenge_expired`, `challenge_foreign`, `challenge_used`, `joins_too_many`, `preferences_invalid`")))]
 pub async fn join(
     State(hub): State<Hub>,
     SessionHash(session): SessionHash,
@@ -185,15 +186,31 @@ pub async fn join(
     Ok(Json(shown(&hub, &standing, &session).await?).into_response())
 }
 
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct EntryQuery {
+    /// `true`: having none is an answer (204) and no refusal, for pages that ask just in case
+    #[serde(default)]
+    or_none: bool,
+}
+
 /// My stand in the line: any tab, any device.
-#[utoipa::path(get, path = "/api/events/{id}/queue/entry", tag = "queue", params(("id" = String, Path, description = "Number or slug")),
-    responses((status = 200, body = Entry), (status = "4XX", description = "`entry_none`")))]
+#[utoipa::path(get, path = "/api/events/{id}/queue/entry", tag = "queue",
+    params(("id" = String, Path, description = "Number or slug"), EntryQuery),
+    responses((status = 200, body = Entry), (status = NO_CONTENT, description = "There is none, and `or_none` was asked"),
+        (status = "4XX", description = "`entry_none`, `bad_request`")))]
 pub async fn mine(
     State(hub): State<Hub>,
     somebody: SignedIn,
     PathEvent(event_id): PathEvent,
-) -> Result<Json<Entry>, Problem> {
-    own(&hub, &somebody, event_id).await.map(Json)
+    query: Result<Query<EntryQuery>, QueryRejection>,
+) -> Result<Response, Problem> {
+    let Query(EntryQuery { or_none }) = query.map_err(|e| query_invalid(&e))?;
+    match own(&hub, &somebody, event_id).await {
+        Err(problem) if or_none && problem.code() == Code::EntryNone => Ok(StatusCode::NO_CONTENT.into_response()),
+        other => Ok(Json(other?).into_response()),
+    }
 }
 
 /// Says what I would like. It waits for me when I get in.
@@ -214,7 +231,8 @@ pub async fn prefer(
     own(&hub, &somebody, event_id).await.map(Json)
 }
 
-/// Leaves the line, and what is inside. Joining again is a new entry, at the end.
+/// Leaves the line, and what is inside. Who joins again before their place is called stands where they stood; after
+/// that it is a new entry, at the end.
 #[utoipa::path(delete, path = "/api/events/{id}/queue/entry", tag = "queue", params(("id" = String, Path, description = "Number or slug")),
     responses((status = NO_CONTENT), (status = "4XX", description = "`entry_none`")))]
 pub async fn leave(
@@ -422,6 +440,7 @@ impl From<JoinRefusal> for Problem {
                 .with("joins_at", at.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true)),
             JoinRefusal::Over => Code::LineOver.into(),
             JoinRefusal::ChallengeUsed => Code::ChallengeUsed.into(),
+            JoinRefusal::TooOften => Code::JoinsTooMany.into(),
             JoinRefusal::Busy => Code::Busy.into(),
             JoinRefusal::Failed => Code::Internal.into(),
         }

@@ -3,7 +3,9 @@
 //! Invariants
 //! - Numbers are given under the line's row lock, dense and in order; the clock is asked after it, so that whoever
 //!   has a number below `entry_count` joined before the entries were fixed.
-//! - The same account again, by any tab or hub, gets the entry that it has (`line_entry_one_standing`).
+//! - The same account again, by any tab or hub, gets the entry that it has (`line_entry_one_standing`). Who left and
+//!   comes again before their place was called stands where they stood: joining again and again fills no draw.
+//! - An account joins `joins_account_max` times at most, counted from the challenges that it used: there is no counter.
 //! - A join costs no query of its own: sessions, accounts and former entries are looked up for the whole batch.
 //! - Whoever was answered is in the table: the answer comes after the commit.
 
@@ -59,8 +61,10 @@ pub enum JoinRefusal {
     NotJoining(DateTime<Utc>),
     #[error("the sale has ended")]
     Over,
-    #[error("the challenge was used for an earlier entry")]
+    #[error("the challenge was used before")]
     ChallengeUsed,
+    #[error("the account has joined and left too often")]
+    TooOften,
     #[error("too busy")]
     Busy,
     #[error("the database failed")]
@@ -83,13 +87,20 @@ struct Inner {
     places: Places,
     batch_max: usize,
     queue_max: usize,
+    joins_account_max: usize,
     desks: DashMap<i64, mpsc::Sender<Job>>,
 }
 
 impl Joins {
     pub fn new(settings: &config::WaitingRoom, pool: PgPool, places: Places) -> Self {
-        let (batch_max, queue_max) = (settings.batch_joins_max, settings.queue_joins_max);
-        Self(Arc::new(Inner { pool, places, batch_max, queue_max, desks: DashMap::new() }))
+        Self(Arc::new(Inner {
+            pool,
+            places,
+            batch_max: settings.batch_joins_max,
+            queue_max: settings.queue_joins_max,
+            joins_account_max: settings.joins_account_max,
+            desks: DashMap::new(),
+        }))
     }
 
     /// Joins a line that exists. The answer is final.
@@ -191,7 +202,8 @@ impl Inner {
         };
         let accounts: Vec<Uuid> = people.iter().flatten().filter(|p| p.checked).map(|p| p.account_id).collect();
         let mut standing = self.standing(&mut tx, event_id, &line, &accounts, now).await?;
-        let used = used(&mut tx, event_id, &accounts).await?;
+        let former = self.former(&mut tx, event_id, &line, &accounts).await?;
+        let mut again: Vec<Again> = Vec::new();
         let mut entries: Vec<NewEntry> = Vec::new();
         let mut answers: Vec<Answer> = Vec::with_capacity(joins.len());
         for (join, person) in joins.iter().zip(&people) {
@@ -203,8 +215,12 @@ impl Inner {
                         Ok(Joined { is_new: false, ..known.clone() })
                     } else if let Some(refusal) = refusal {
                         Err(refusal)
-                    } else if used.get(&person.account_id).is_some_and(|nonces| nonces.contains(&join.nonce)) {
-                        Err(JoinRefusal::ChallengeUsed)
+                    } else if let Some(refusal) = former.get(&person.account_id).and_then(|f| self.refused(f, join)) {
+                        Err(refusal)
+                    } else if let Some(left) = former.get(&person.account_id).and_then(|f| f.left.as_ref()) {
+                        again.push(Again::new(left.number, join));
+                        standing.insert(person.account_id, left.clone());
+                        Ok(left.clone())
                     } else {
                         let number = line.next_number + entries.len() as i64;
                         let new = NewEntry::new(person.account_id, number, join);
@@ -222,9 +238,61 @@ impl Inner {
                 }
             });
         }
+        take_up(&mut tx, event_id, &again).await?;
         insert(&mut tx, event_id, &entries, now).await?;
         tx.commit().await?;
         Ok(answers)
+    }
+
+    fn refused(&self, former: &Former, join: &Join) -> Option<JoinRefusal> {
+        if former.challenges.contains(&join.nonce) {
+            return Some(JoinRefusal::ChallengeUsed);
+        }
+        (former.challenges.len() >= self.joins_account_max).then_some(JoinRefusal::TooOften)
+    }
+
+    /// By account, of those that have any.
+    async fn former(
+        &self,
+        db: &mut PgConnection,
+        event_id: i64,
+        line: &LineRow,
+        accounts: &[Uuid],
+    ) -> sqlx::Result<HashMap<Uuid, Former>> {
+        let rows = sqlx::query!(
+            r#"select n.account_id, n.number, n.entry_key, n.joined_at, n.lapsed_at is null as "left!",
+                      coalesce(n.challenge_nonce, ''::bytea) as "challenges!"
+               from unnest($2::uuid[]) as a(account_id)
+               cross join lateral (select * from line_entry n where n.event_id = $1 and n.account_id = a.account_id
+                                   and (n.lapsed_at is not null or n.left_at is not null)) as n
+               order by n.number"#,
+            event_id,
+            accounts
+        )
+        .fetch_all(&mut *db)
+        .await?;
+        let drawn = if rows.is_empty() { None } else { self.drawn(&mut *db, event_id, line).await? };
+        let mut former: HashMap<Uuid, Former> = HashMap::new();
+        for row in rows {
+            let of = former.entry(row.account_id).or_default();
+            of.challenges
+                .extend(row.challenges.chunks_exact(16).map(|c| Nonce::try_from(c).expect("chunks are 16 bytes")));
+            let called =
+                place(drawn.as_ref().map(|d| d.as_slice()), row.number).is_some_and(|at| at < line.called_through);
+            of.left = (row.left && !called).then_some(Joined {
+                account_id: row.account_id,
+                number: row.number,
+                entry_key: row.entry_key.try_into().map_err(|_| sqlx::Error::Protocol("not 16 bytes".into()))?,
+                joined_at: row.joined_at,
+                is_new: false,
+            });
+        }
+        Ok(former)
+    }
+
+    /// The places, once anybody was called.
+    async fn drawn(&self, db: &mut PgConnection, event_id: i64, line: &LineRow) -> sqlx::Result<Option<Arc<Vec<u32>>>> {
+        if line.called_through == 0 { Ok(None) } else { self.places.of(db, event_id, line.draw_no).await }
     }
 
     /// The entries that stand, those aside whose time has come and gone: they are ended here.
@@ -247,11 +315,7 @@ impl Inner {
         .await?;
         let mut standing = HashMap::with_capacity(rows.len());
         let mut called: Vec<(i64, i64)> = Vec::new();
-        let drawn = if rows.is_empty() || line.called_through == 0 {
-            None
-        } else {
-            self.places.of(&mut *db, event_id, line.draw_no).await?
-        };
+        let drawn = if rows.is_empty() { None } else { self.drawn(&mut *db, event_id, line).await? };
         for row in rows {
             let at = place(drawn.as_ref().map(|d| d.as_slice()), row.number);
             if let Some(at) = at.filter(|at| *at < line.called_through) {
@@ -331,25 +395,50 @@ async fn read_line(db: &mut PgConnection, event_id: i64) -> sqlx::Result<LineRow
     .await
 }
 
-/// Challenges of entries that ended, by account.
-async fn used(db: &mut PgConnection, event_id: i64, accounts: &[Uuid]) -> sqlx::Result<HashMap<Uuid, Vec<Nonce>>> {
-    let rows = sqlx::query!(
-        r#"select n.account_id, n.challenge_nonce as "nonce!" from unnest($2::uuid[]) as a(account_id)
-           cross join lateral (select * from line_entry n where n.event_id = $1 and n.account_id = a.account_id
-                               and (n.lapsed_at is not null or n.left_at is not null)) as n
-           where n.challenge_nonce is not null"#,
-        event_id,
-        accounts
-    )
-    .fetch_all(db)
-    .await?;
-    let mut used: HashMap<Uuid, Vec<Nonce>> = HashMap::new();
-    for row in rows {
-        if let Ok(nonce) = row.nonce.try_into() {
-            used.entry(row.account_id).or_default().push(nonce);
+/// What is left of an account's entries that ended.
+#[derive(Debug, Default)]
+struct Former {
+    /// Of all of them: a challenge is good for one join.
+    challenges: Vec<Nonce>,
+    /// The last one, if its owner left it before its place was called: it stands where it stood, and is taken up again.
+    left: Option<Joined>,
+}
+
+/// An entry that its owner takes up again, with what they would like now.
+struct Again {
+    number: i64,
+    nonce: Nonce,
+    preferences: Preferences,
+}
+
+impl Again {
+    fn new(number: i64, join: &Join) -> Self {
+        Self { number, nonce: join.nonce, preferences: join.preferences.clone() }
+    }
+}
+
+/// Seldom more than a few, so one statement each.
+async fn take_up(db: &mut PgConnection, event_id: i64, again: &[Again]) -> sqlx::Result<()> {
+    for Again { number, nonce, preferences } in again {
+        let taken = sqlx::query!(
+            "update line_entry set left_at = null, challenge_nonce = coalesce(challenge_nonce, ''::bytea) || $3::bytea,
+                    party_size = $4, price_level = $5, accessible = $6, companions = $7
+             where event_id = $1 and number = $2 and left_at is not null and lapsed_at is null",
+            event_id,
+            number,
+            &nonce[..],
+            preferences.party_size,
+            preferences.price_level,
+            preferences.accessible,
+            preferences.companions
+        )
+        .execute(&mut *db)
+        .await?;
+        if taken.rows_affected() != 1 {
+            return Err(sqlx::Error::Protocol(format!("entry {number} can't be taken up again")));
         }
     }
-    Ok(used)
+    Ok(())
 }
 
 /// Ends those of the called whose grace is over and who are not inside. Returns their numbers.

@@ -123,12 +123,96 @@ async fn each_bad_challenge_has_its_own_code_and_changes_nothing() {
     assert_eq!(line.count("select count(*) from line_entry").await, 0);
     join_with(me, line.event, &solution).await.ok();
     leave(me, line.event).await;
-    assert_eq!(join_with(me, line.event, &solution).await.code(), "challenge_used", "replayed for another entry");
-    assert_eq!(join(me, line.event).await.ok()["number"], 1, "with another one: at the end");
+    assert_eq!(join_with(me, line.event, &solution).await.code(), "challenge_used", "replayed to join again");
+    assert_eq!(join(me, line.event).await.ok()["number"], 0, "with another one: where they stood");
     assert_eq!(
         Fan::stranger(&line.hub.url()).get(&format!("/api/events/{}/queue/challenge", line.event)).await.code(),
         "not_signed_in"
     );
+    line.close().await;
+}
+
+/// Somebody leaves and joins again, again and again, beside two who stay. The control is a verb that makes a new entry
+/// each time: what it leaves behind is most of the draw.
+#[tokio::test]
+async fn who_leaves_and_joins_again_takes_their_entry_up_again_and_fills_no_draw() {
+    let line = Line::open().await;
+    let people = line.people(3).await;
+    let turns = 8;
+    let first = join(&people[0], line.event).await.ok();
+    for fan in &people[1..] {
+        join(fan, line.event).await.ok();
+    }
+    for _ in 0..turns {
+        leave(&people[0], line.event).await;
+        assert_eq!(mine(&people[0], line.event).await.code(), "entry_none");
+        let again = join(&people[0], line.event).await;
+        assert_eq!(again.status, StatusCode::OK);
+        for same in ["number", "ticket", "entry_key", "joined_at"] {
+            assert_eq!(again.body[same], first[same], "{same}");
+        }
+    }
+    assert_eq!(line.opens().await, 3);
+    assert_eq!(line.shown().await["drawn_count"], 3, "one entry a person, however often they came");
+    assert_eq!(line.places(&people).await.into_iter().collect::<BTreeSet<_>>(), (0..3).collect());
+
+    line.run("create table naive_entry (number bigserial, account int, left_at timestamptz)").await;
+    for account in [1, 2, 0] {
+        line.run(&format!("insert into naive_entry (account) values ({account})")).await;
+    }
+    for _ in 0..turns {
+        line.run("update naive_entry set left_at = db_clock() where account = 0").await;
+        line.run("insert into naive_entry (account) values (0)").await;
+    }
+    let dead = line.count("select count(*) from naive_entry where left_at is not null").await;
+    assert_eq!((dead, line.count("select count(*) from naive_entry").await), (turns, 3 + turns), "the control");
+    line.close().await;
+}
+
+/// After the draw too, until they are called: their place is theirs. From then on the end is where they stand.
+#[tokio::test]
+async fn a_place_that_was_left_is_had_back_until_it_is_called() {
+    let line = Line::open().await;
+    let people = line.joined(12).await;
+    line.opens().await;
+    let order = line.in_order(&people).await;
+    let place = |fan: Fan| async move { mine(&fan, line.event).await.ok()["place"].as_i64() };
+    leave(&order[11], line.event).await;
+    join(&order[11], line.event).await.ok();
+    assert_eq!(place(order[11].clone()).await, Some(11), "not called yet: it stood there all the time");
+    leave(&order[0], line.event).await;
+    join(&order[0], line.event).await.ok();
+    assert_eq!(place(order[0].clone()).await, Some(12), "called, and left: behind everybody");
+    leave(&order[0], line.event).await;
+    join(&order[0], line.event).await.ok();
+    assert_eq!(place(order[0].clone()).await, Some(12), "nobody has more than one there either");
+    line.close().await;
+}
+
+/// One solution is good for one join, however many came after it; and there is an end to joining.
+#[tokio::test]
+async fn a_challenge_is_good_once_however_many_came_after_it_and_joining_has_an_end() {
+    let line = Line::open_with(Rows::new(4, 25), None, |config| config.waiting_room.joins_account_max = 25).await;
+    let fan = &line.people(1).await[0];
+    let mut used = Vec::new();
+    for turn in 0..25 {
+        let solution = solved(challenge(fan, line.event).await);
+        join_with(fan, line.event, &solution).await.ok();
+        used.push(solution);
+        // Half of them taken up again, half ended for good as after a call: the next join is another entry.
+        line.run(&format!(
+            "update line_entry set {} = db_clock() where left_at is null and lapsed_at is null",
+            if turn % 2 == 0 { "left_at" } else { "lapsed_at" }
+        ))
+        .await;
+    }
+    assert_eq!(line.count("select count(*) from line_entry").await, 13);
+    for solution in &used {
+        assert_eq!(join_with(fan, line.event, solution).await.code(), "challenge_used");
+    }
+    assert_eq!(join(fan, line.event).await.code(), "joins_too_many");
+    let other = &line.people(1).await[0];
+    join(other, line.event).await.ok();
     line.close().await;
 }
 
@@ -255,6 +339,8 @@ async fn a_verifiable_draw_waits_for_its_value_and_takes_it_once() {
     assert_eq!(line.shown().await["state"], "closed");
     change(value.clone()).await.ok();
     change(value).await.ok();
+    let told = line.count("select count(*) from line_change where what = 'public_value'").await;
+    assert_eq!(told, 1, "sent twice, it was taken once");
     assert_eq!(change(json!({ "reason": "another", "public_value": "00fe" })).await.code(), "line_invalid");
     line.look().await;
     let shown = line.shown().await;

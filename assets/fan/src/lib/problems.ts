@@ -39,6 +39,7 @@ const TEXTS: Record<string, Key> = {
   challenge_expired: 'problem.challenge',
   challenge_used: 'problem.challenge',
   challenge_foreign: 'problem.challenge',
+  joins_too_many: 'problem.joins_too_many',
   line_not_joining: 'problem.line_not_joining',
   line_over: 'problem.line_not_joining',
   pass_missing: 'problem.pass_missing',
