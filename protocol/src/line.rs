@@ -318,6 +318,15 @@ pub struct LinePatch {
     pub redraw: Option<Redraw>,
 }
 
+impl LinePatch {
+    /// Whether it names anything about how fast people are called, and how many may be inside, hold and pay.
+    pub fn turns_the_pace(&self) -> bool {
+        let numbers = [self.rate_minute_min, self.rate_minute_max, self.inside_max];
+        let bounds = [self.rate_fixed, self.holds_live_max, self.checkouts_live_max];
+        numbers.iter().any(Option::is_some) || bounds.iter().any(Option::is_some)
+    }
+}
+
 /// `POST /api/staff/events/{id}/queue`: gives an event a waiting room. With a source its draw is verifiable.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -351,6 +360,56 @@ pub struct Redraw {
     pub value_due_at: Option<DateTime<Utc>>,
 }
 
+/// A value that nobody here can choose: where it comes from, which of its values it is, and when it is out. On the wire
+/// these are three fields, which are named all or none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublicValue {
+    pub source: String,
+    pub round: String,
+    pub due_at: DateTime<Utc>,
+}
+
+/// Some of the three were named, and not all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NamedInPart;
+
+impl PublicValue {
+    fn named(
+        source: &Option<String>,
+        round: &Option<String>,
+        due_at: Option<DateTime<Utc>>,
+    ) -> Result<Option<Self>, NamedInPart> {
+        match (source.clone(), round.clone(), due_at) {
+            (None, None, None) => Ok(None),
+            (Some(source), Some(round), Some(due_at)) => Ok(Some(Self { source, round, due_at })),
+            _ => Err(NamedInPart),
+        }
+    }
+}
+
+impl LineOpening {
+    pub fn public(&self) -> Result<Option<PublicValue>, NamedInPart> {
+        PublicValue::named(&self.source, &self.round, self.value_due_at)
+    }
+}
+
+impl Redraw {
+    pub fn public(&self) -> Result<Option<PublicValue>, NamedInPart> {
+        PublicValue::named(&self.source, &self.round, self.value_due_at)
+    }
+}
+
+impl From<Option<PublicValue>> for Redraw {
+    fn from(public: Option<PublicValue>) -> Self {
+        match public {
+            None => Self::default(),
+            Some(PublicValue { source, round, due_at }) => {
+                Self { source: Some(source), round: Some(round), value_due_at: Some(due_at) }
+            }
+        }
+    }
+}
+
 /// A field that can be named with null: `Some(None)`.
 mod named {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -376,6 +435,26 @@ pub struct LineChange {
     #[schema(required, value_type = Option<Object>)]
     pub is_now: Option<serde_json::Value>,
     pub reason: String,
+}
+
+/// Somebody with a live pass.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct InsidePerson {
+    pub account_id: Uuid,
+    pub name: String,
+    pub email: String,
+    pub issued_at: DateTime<Utc>,
+    /// Unless they renew it.
+    pub expires_at: DateTime<Utc>,
+    pub seats_held: i32,
+}
+
+/// `GET /api/staff/events/{id}/queue/inside`, by name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct InsideList {
+    pub people: Vec<InsidePerson>,
+    /// There are others: look for them by name or address.
+    pub more: bool,
 }
 
 /// `GET /api/staff/events/{id}/queue/changes`, the newest first.

@@ -5,6 +5,7 @@
 //!   is revoked, moved, or its order complete.
 //! - Whoever enters by another session takes the pass along: the former one is refused as moved.
 //! - An account's passes at an event are given, moved and ended one after the other (`entry::lock`).
+//! - The passes of one call end together: at the first one's most, or when the call's grace is over, whichever is later.
 //! - Locks are taken pass before entry, as everywhere.
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -190,11 +191,24 @@ async fn admitted(db: &mut PgConnection, standing: &Standing, session: TokenHash
     )
     .execute(&mut *db)
     .await?;
+    let earlier = sqlx::query_scalar!(
+        "select min(renewable_until) from pass where event_id = $1 and place = $2 and number = $3",
+        standing.event_id,
+        place(standing),
+        standing.number
+    )
+    .fetch_one(&mut *db)
+    .await?;
+    let renewable_until = match earlier {
+        None => standing.now + TimeDelta::seconds(standing.pass_max_s.into()),
+        // They were in before: otherwise whoever lets a pass run out again and again would stay beyond its most.
+        Some(first) => first.max(standing.grace_until.unwrap_or(first)),
+    };
     let pass = LivePass {
         id: Uuid::now_v7(),
         session,
-        expires_at: standing.now + TimeDelta::seconds(standing.pass_s.into()),
-        renewable_until: standing.now + TimeDelta::seconds(standing.pass_max_s.into()),
+        expires_at: (standing.now + TimeDelta::seconds(standing.pass_s.into())).min(renewable_until),
+        renewable_until,
     };
     insert(db, standing, &pass).await?;
     Ok(pass)
@@ -222,6 +236,11 @@ async fn moved(
     Ok(Some(pass))
 }
 
+/// Whoever is called has a place.
+fn place(standing: &Standing) -> i64 {
+    standing.place.unwrap_or(standing.number)
+}
+
 async fn insert(db: &mut PgConnection, standing: &Standing, pass: &LivePass) -> sqlx::Result<()> {
     sqlx::query!(
         "insert into pass (id, event_id, account_id, number, place, session_hash, issued_at, expires_at, renewable_until)
@@ -230,7 +249,7 @@ async fn insert(db: &mut PgConnection, standing: &Standing, pass: &LivePass) -> 
         standing.event_id,
         standing.account_id,
         standing.number,
-        standing.place.unwrap_or(standing.number),
+        place(standing),
         &pass.session[..],
         standing.now,
         pass.expires_at,

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use data_encoding::HEXLOWER_PERMISSIVE;
-use fullhouse_protocol::line::{LineChange, LinePatch, StaffLine};
+use fullhouse_protocol::line::{InsideList, InsidePerson, LineChange, LinePatch, StaffLine};
 use serde_json::{Value, json};
 use sqlx::{PgConnection, PgPool};
 
@@ -10,12 +10,14 @@ use super::pass;
 use crate::{
     clock, db,
     waiting_room::{
+        bounds::{self, Faults, Wanted},
         drawing::{self, DrawError},
         line,
-        open::PublicValue,
     },
 };
 
+/// People that one answer lists.
+const INSIDE_MAX: usize = 100;
 /// Changes that one answer lists.
 const CHANGES_MAX: i64 = 500;
 const MESSAGE_CHARS_MAX: usize = 500;
@@ -25,8 +27,8 @@ const LANGUAGES: [&str; 4] = ["default", "en", "ja", "ko"];
 pub enum ChangeError {
     #[error("the event has no waiting room")]
     LineUnknown,
-    #[error("{0}")]
-    Invalid(&'static str),
+    #[error(transparent)]
+    Invalid(#[from] Faults),
     #[error("this account has no pass there")]
     PassNone,
     #[error(transparent)]
@@ -143,9 +145,9 @@ async fn change_row(db: &mut PgConnection, log: &mut Log<'_>, patch: &LinePatch)
     if let Some(Some(message)) = &patch.message {
         let known = message.keys().all(|language| LANGUAGES.contains(&language.as_str()));
         if !known || message.is_empty() || message.values().any(|text| text.chars().count() > MESSAGE_CHARS_MAX) {
-            return Err(ChangeError::Invalid(
+            return Err(ChangeError::Invalid(Faults::one(
                 "a message has texts of 500 characters at most, in en, ja, ko or default",
-            ));
+            )));
         }
     }
     let message = match &patch.message {
@@ -177,6 +179,19 @@ async fn change_row(db: &mut PgConnection, log: &mut Log<'_>, patch: &LinePatch)
     let holds = patch.holds_live_max.unwrap_or(was.holds_live_max);
     let checkouts = patch.checkouts_live_max.unwrap_or(was.checkouts_live_max);
     let next_batch_at = patch.next_batch_at.unwrap_or(was.next_batch_at);
+    let wanted = Wanted {
+        rate_minute_min: Some(min),
+        rate_minute_max: Some(max),
+        rate_fixed: fixed,
+        // What was set before there were these bounds may stay.
+        inside_max: patch.inside_max,
+        holds_live_max: patch.holds_live_max.flatten(),
+        checkouts_live_max: patch.checkouts_live_max.flatten(),
+        ..Wanted::default()
+    };
+    if patch.turns_the_pace() {
+        bounds::faults(&wanted, None).none()?;
+    }
     let written = sqlx::query!(
         "update line set rate_minute_min = $2, rate_minute_max = $3, rate_fixed = $4, inside_max = $5, holds_live_max = $6,
                 checkouts_live_max = $7, next_batch_at = $8, paused_at = $9, message = $10,
@@ -196,7 +211,7 @@ async fn change_row(db: &mut PgConnection, log: &mut Log<'_>, patch: &LinePatch)
     .execute(&mut *db)
     .await;
     written.map_err(|error| match db::constraint(&error) {
-        Some(_) => ChangeError::Invalid("a rate or a number is not within its bounds"),
+        Some(_) => ChangeError::Invalid(Faults::one("a rate or a number is not within its bounds")),
         None => error.into(),
     })?;
     let changes = [
@@ -220,42 +235,74 @@ async fn change_row(db: &mut PgConnection, log: &mut Log<'_>, patch: &LinePatch)
 
 async fn change_draw(db: &mut PgConnection, log: &mut Log<'_>, patch: &LinePatch) -> Result<(), ChangeError> {
     if let Some(redraw) = &patch.redraw {
-        let public = match (redraw.source.clone(), redraw.round.clone(), redraw.value_due_at) {
-            (None, None, None) => None,
-            (Some(source), Some(round), Some(due_at)) => Some(PublicValue { source, round, due_at }),
-            _ => return Err(ChangeError::Invalid("a public value has a source, a round and a time")),
-        };
+        let public = redraw
+            .public()
+            .map_err(|_| ChangeError::Invalid(Faults::one("a public value has a source, a round and a time")))?;
         let no = drawing::redraw(db, log.event_id, public.as_ref(), log.reason, log.now).await?;
         log.write(db, "redraw", json!(no - 1), json!(no)).await?;
     }
     if let Some(value) = &patch.public_value {
         let bytes = HEXLOWER_PERMISSIVE
             .decode(value.as_bytes())
-            .map_err(|_| ChangeError::Invalid("a public value is written in hexadecimal"))?;
-        drawing::take_value(db, log.event_id, &bytes, log.now).await?;
-        log.write(db, "public_value", Value::Null, json!(value)).await?;
+            .map_err(|_| ChangeError::Invalid(Faults::one("a public value is written in hexadecimal")))?;
+        if drawing::take_value(db, log.event_id, &bytes, log.now).await? {
+            log.write(db, "public_value", Value::Null, json!(value)).await?;
+        }
     }
     if patch.reveal {
         if !drawing::reveal_in(db, log.event_id, log.now).await? {
-            return Err(ChangeError::Invalid("the draw is not drawn yet, or its secret is out already"));
+            return Err(ChangeError::Invalid(Faults::one("the draw is not drawn yet, or its secret is out already")));
         }
         log.write(db, "reveal", Value::Null, Value::Null).await?;
     }
     Ok(())
 }
 
-/// A till or kiosk takes seats past the line, by its role: that is logged.
-pub async fn passed_by_role(pool: &PgPool, event_id: i64, terminal: &str, role: &str) -> sqlx::Result<()> {
+/// Tills and kiosks take seats past the line, by their role: that is logged in the transaction that gives them the seats.
+pub async fn passed_by_role(
+    db: &mut PgConnection,
+    event_id: i64,
+    terminals: &[(&str, &str)],
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    let (actors, roles): (Vec<String>, Vec<&str>) =
+        terminals.iter().map(|(name, role)| (format!("terminal {name}"), *role)).unzip();
     sqlx::query!(
         "insert into line_change (event_id, at, actor, what, is_now)
-         select event_id, db_clock(), $2, 'passed_by_role', to_jsonb($3::text) from line where event_id = $1",
+         select $1, $2, u.actor, 'passed_by_role', to_jsonb(u.role) from unnest($3::text[], $4::text[]) as u(actor, role)",
         event_id,
-        format!("terminal {terminal}"),
-        role
+        now,
+        &actors,
+        &roles as &[&str]
     )
-    .execute(pool)
+    .execute(db)
     .await?;
     Ok(())
+}
+
+/// Who is inside: those whose name or address has `find` in it, by name.
+pub async fn inside(pool: &PgPool, event_id: i64, find: &str) -> sqlx::Result<InsideList> {
+    let mut people = sqlx::query_as!(
+        InsidePerson,
+        r#"select p.account_id, a.name, a.email, p.issued_at, p.expires_at, coalesce(h.seats, 0) as "seats_held!"
+           from (select db_clock() as now) c
+           join pass p on p.event_id = $1 and p.ended_at is null and p.expires_at > c.now
+           join account a on a.id = p.account_id
+           left join lateral (
+             select cardinality(h.seat_nos) as seats from buyer b join hold h on h.buyer_id = b.id
+             where b.account_id = p.account_id and h.event_id = $1 and h.state = 'live' and h.held_until > c.now
+             limit 1) h on true
+           where $2 = '' or position(lower($2) in lower(a.name)) > 0 or position(lower($2) in a.email) > 0
+           order by a.name, p.account_id limit $3"#,
+        event_id,
+        find.trim(),
+        INSIDE_MAX as i64 + 1
+    )
+    .fetch_all(pool)
+    .await?;
+    let more = people.len() > INSIDE_MAX;
+    people.truncate(INSIDE_MAX);
+    Ok(InsideList { people, more })
 }
 
 /// The log, the newest first; before the row `before`, if it is named.

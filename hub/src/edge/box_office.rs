@@ -21,11 +21,10 @@ use super::{
     problem::{Code, Problem},
 };
 use crate::{
-    admission::staff,
     box_office::{self, Block, BlockError, CardSaleError, ReaderError, SaleError},
     checkout::{self, Basket, Channel, ConfirmError, Tendered, view::Whose},
     config::Config,
-    hold::{Request, Rules, Way, desk::Desks},
+    hold::{ByRole, Request, Rules, Way, desk::Desks},
     payment::{Payments, due::DueError},
     seat_map::SeatSet,
 };
@@ -56,9 +55,9 @@ pub async fn place(
     let wish = HoldRequest { seats: body.seats, best: body.best, fewer_ok: body.fewer_ok, replace: body.replace };
     // A kiosk's customer buys alone, so a fan's rules hold for them.
     let rules = if till.is_counter() { Rules::Staff } else { Rules::Fan };
-    let take = holds::take(&config, event_id, buyer_id, key, wish, rules, Way::ByRole)?;
+    let way = Way::ByRole(ByRole { terminal: till.name.clone(), role: till.role.clone() });
+    let take = holds::take(&config, event_id, buyer_id, key, wish, rules, way)?;
     let answer = holds::ask(&desks, &pool, event_id, Request::Take(take)).await?;
-    staff::passed_by_role(&pool, event_id, &till.name, &till.role).await?;
     Ok(Json(TillHoldAnswer { buyer_id, answer }))
 }
 

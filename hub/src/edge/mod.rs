@@ -106,6 +106,7 @@ fn api() -> OpenApiRouter<Hub> {
         .routes(routes!(staff::called_off, staff::call_off))
         .routes(routes!(staff_queue::look, staff_queue::open, staff_queue::change))
         .routes(routes!(staff_queue::changes))
+        .routes(routes!(staff_queue::inside))
         .routes(routes!(staff_orders::search))
         .routes(routes!(staff_orders::one))
         .routes(routes!(staff_orders::note))

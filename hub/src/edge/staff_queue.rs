@@ -6,7 +6,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use fullhouse_protocol::line::{LineChanges, LineOpening, LinePatch, StaffLine};
+use fullhouse_protocol::line::{InsideList, LineChanges, LineOpening, LinePatch, StaffLine};
 use serde::Deserialize;
 
 use super::{
@@ -17,8 +17,14 @@ use crate::{
     admission::staff::{self, ChangeError},
     db,
     serve::Hub,
-    waiting_room::open::{self, NewLine, OpenError, PublicValue},
+    waiting_room::{
+        bounds::Faults,
+        open::{self, NewLine, OpenError},
+    },
 };
+
+/// Nobody types more than this.
+const FIND_MAX: usize = 200;
 
 /// The line, and what can be turned about it.
 #[utoipa::path(get, path = "/api/staff/events/{id}/queue", tag = "staff", params(("id" = String, Path, description = "Number or slug")),
@@ -42,11 +48,9 @@ pub async fn open(
     PathEvent(event_id): PathEvent,
     Body(body): Body<LineOpening>,
 ) -> Result<Response, Problem> {
-    let public = match (body.source, body.round, body.value_due_at) {
-        (None, None, None) => None,
-        (Some(source), Some(round), Some(due_at)) => Some(PublicValue { source, round, due_at }),
-        _ => return Err(Problem::new(Code::LineInvalid).detail("A public value has a source, a round and a time.")),
-    };
+    let public = body
+        .public()
+        .map_err(|_| Problem::new(Code::LineInvalid).detail("A public value has a source, a round and a time."))?;
     let new = NewLine {
         joins_at: body.joins_at,
         closes_at: body.closes_at,
@@ -108,12 +112,45 @@ pub async fn changes(
     Ok(Json(LineChanges { changes: staff::changes(&hub.pool, event_id, query.before).await? }))
 }
 
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct InsideQuery {
+    /// A part of a name or an e-mail address
+    #[serde(default)]
+    find: String,
+}
+
+/// Who is inside, by name: for whoever has to end somebody's turn.
+#[utoipa::path(get, path = "/api/staff/events/{id}/queue/inside", tag = "staff",
+    params(("id" = String, Path, description = "Number or slug"), InsideQuery),
+    responses((status = 200, body = InsideList), (status = "4XX", description = "`forbidden`, `bad_request`")))]
+pub async fn inside(
+    State(hub): State<Hub>,
+    _: Operator,
+    PathEvent(event_id): PathEvent,
+    query: Result<Query<InsideQuery>, QueryRejection>,
+) -> Result<Json<InsideList>, Problem> {
+    let Query(InsideQuery { find }) = query.map_err(|e| query_invalid(&e))?;
+    if find.chars().count() > FIND_MAX || find.contains('\0') {
+        return Err(Problem::new(Code::BadRequest).detail("A name or address is looked for by 200 characters at most."));
+    }
+    Ok(Json(staff::inside(&hub.pool, event_id, &find).await?))
+}
+
+impl From<Faults> for Problem {
+    fn from(faults: Faults) -> Self {
+        let fields: Vec<&str> = faults.0.iter().map(|fault| fault.field).filter(|field| !field.is_empty()).collect();
+        Problem::new(Code::LineInvalid).detail(faults.to_string()).with("fields", fields)
+    }
+}
+
 impl From<OpenError> for Problem {
     fn from(error: OpenError) -> Self {
         match error {
             OpenError::EventUnknown => Code::EventUnknown.into(),
             OpenError::Exists => Code::LineExists.into(),
-            OpenError::Invalid(what) => Problem::new(Code::LineInvalid).detail(what),
+            OpenError::Invalid(faults) => faults.into(),
             OpenError::Database(e) => e.into(),
         }
     }
@@ -123,7 +160,7 @@ impl From<ChangeError> for Problem {
     fn from(error: ChangeError) -> Self {
         match error {
             ChangeError::LineUnknown => Code::LineUnknown.into(),
-            ChangeError::Invalid(what) => Problem::new(Code::LineInvalid).detail(what),
+            ChangeError::Invalid(faults) => faults.into(),
             ChangeError::PassNone => Code::PassOver.into(),
             ChangeError::Database(e) => e.into(),
         }

@@ -123,6 +123,9 @@ fn decide_take(ledger: &mut Ledger, context: &Context, take: &Take, proposals: &
     let hold = hold_json(&ledger.holds[&id], ledger.event.event_id, context.pay_margin);
     let granted = Granted { hold: Some(hold), not_held, now: ledger.now };
     remember(ledger, key, take, id, &granted);
+    if let (Some(_), Way::ByRole(by)) = (&ledger.line, &take.way) {
+        ledger.passed_by_role.push(by.clone());
+    }
     done(Ok(granted))
 }
 
@@ -159,11 +162,11 @@ fn check_sale(ledger: &Ledger, rules: Rules) -> Result<(), Refusal> {
 
 /// Where there is a waiting room, who takes seats needs its pass. Who holds seats already needs it for more of them.
 fn check_way(ledger: &Ledger, take: &Take) -> Result<(), Refusal> {
-    match (&ledger.line, take.way) {
-        (None, _) | (_, Way::ByRole) => Ok(()),
+    match (&ledger.line, &take.way) {
+        (None, _) | (_, Way::ByRole(_)) => Ok(()),
         (Some(_), Way::WithPass { claim, account_id, session }) => {
             let row = claim.and_then(|claim| ledger.passes.get(&claim.id));
-            let bearer = Bearer { account_id, session: &session };
+            let bearer = Bearer { account_id: *account_id, session };
             pass::check(claim.as_ref(), row, ledger.event.event_id, bearer, ledger.now).map_err(Refusal::Pass)
         }
     }
@@ -172,7 +175,8 @@ fn check_way(ledger: &Ledger, take: &Take) -> Result<(), Refusal> {
 /// Whether one more may hold seats. The house's own may always.
 fn check_room(ledger: &Ledger, take: &Take) -> Result<(), Refusal> {
     match ledger.line {
-        Some(LineRules { holds_live_max: Some(max), holds_live }) if take.way != Way::ByRole && holds_live >= max => {
+        _ if matches!(take.way, Way::ByRole(_)) => Ok(()),
+        Some(LineRules { holds_live_max: Some(max), holds_live }) if holds_live >= max => {
             Err(Refusal::EventFullOfHolds)
         }
         _ => Ok(()),

@@ -29,6 +29,7 @@ use super::{
     ledger::{self, Ledger, RecordError, Wanted},
 };
 use crate::{
+    admission::staff,
     config::Config,
     db::{self, KeptConnection},
     seat_map::{Board, Boards, SeatNo},
@@ -327,6 +328,11 @@ impl Inner {
             .map(|(request, proposals)| decide::decide(&mut ledger, &context, request, proposals))
             .collect();
         ledger::record(tx, &ledger).await?;
+        if !ledger.passed_by_role.is_empty() {
+            let by: Vec<(&str, &str)> =
+                ledger.passed_by_role.iter().map(|by| (by.terminal.as_str(), by.role.as_str())).collect();
+            staff::passed_by_role(tx, event_id, &by, ledger.now).await?;
+        }
         connection.commit().await?;
         show(board, &ledger);
         tracing::debug!(

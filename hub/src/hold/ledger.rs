@@ -18,6 +18,7 @@ use uuid::Uuid;
 pub use read::{Wanted, read};
 pub use record::{RecordError, record};
 
+use super::ByRole;
 use crate::{admission::pass::PassRow, seat_map::SeatNo};
 
 /// The event as this batch sees it.
@@ -100,4 +101,6 @@ pub struct Ledger {
     pub new_holds: HashSet<Uuid>,
     pub dirty_holds: HashSet<Uuid>,
     pub new_answers: Vec<(Uuid, String)>,
+    /// Terminals that took seats past the line.
+    pub passed_by_role: Vec<ByRole>,
 }

@@ -59,12 +59,19 @@ pub enum Rules {
 }
 
 /// How somebody comes to an event that has a waiting room. Where there is none, every way is open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Way {
-    /// A till or kiosk: the house's own.
-    ByRole,
+    /// A till or kiosk: the house's own. That it passed the line is logged with the hold.
+    ByRole(ByRole),
     /// With the pass that was shown, if any, by this account in this session.
     WithPass { claim: Option<Claim>, account_id: Uuid, session: TokenHash },
+}
+
+/// Which terminal, and what it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ByRole {
+    pub terminal: String,
+    pub role: String,
 }
 
 /// The client's name for this request: sent again, it finds the first answer.

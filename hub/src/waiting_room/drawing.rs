@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, PgPool};
 
 use super::{
+    bounds::{self, Faults, Wanted},
     open::{self, PublicValue},
     places::Places,
 };
@@ -129,21 +130,21 @@ async fn draw(pool: &PgPool, event_id: i64, draw_no: i32) -> sqlx::Result<()> {
 pub enum DrawError {
     #[error("the event has no waiting room")]
     LineUnknown,
-    #[error("{0}")]
-    Invalid(&'static str),
+    #[error(transparent)]
+    Invalid(#[from] Faults),
     #[error(transparent)]
     Database(#[from] sqlx::Error),
 }
 
-/// Takes the public value, once: not before the root is out and the value is due.
+/// Takes the public value, once: not before the root is out and the value is due. `false`: it was there already.
 pub async fn take_value(
     db: &mut PgConnection,
     event_id: i64,
     value: &[u8],
     now: DateTime<Utc>,
-) -> Result<(), DrawError> {
+) -> Result<bool, DrawError> {
     if value.is_empty() || value.len() > 1024 {
-        return Err(DrawError::Invalid("a public value has 1 to 1024 bytes"));
+        return Err(DrawError::Invalid(Faults::one("a public value has 1 to 1024 bytes")));
     }
     let row = sqlx::query!(
         r#"select d.draw_no, d.public_source, d.public_value, d.value_due_at, d.rooted_at
@@ -154,21 +155,23 @@ pub async fn take_value(
     .await?
     .ok_or(DrawError::LineUnknown)?;
     if row.public_source.is_none() {
-        return Err(DrawError::Invalid("this draw has announced no public value"));
+        return Err(DrawError::Invalid(Faults::one("this draw has announced no public value")));
     }
     match row.public_value {
-        Some(known) if known == value => return Ok(()),
-        Some(_) => return Err(DrawError::Invalid("this draw has another public value already")),
+        Some(known) if known == value => return Ok(false),
+        Some(_) => return Err(DrawError::Invalid(Faults::one("this draw has another public value already"))),
         None => {}
     }
-    let Some(rooted_at) = row.rooted_at else { return Err(DrawError::Invalid("the entries are not fixed yet")) };
+    let Some(rooted_at) = row.rooted_at else {
+        return Err(DrawError::Invalid(Faults::one("the entries are not fixed yet")));
+    };
     if row.value_due_at.is_some_and(|due| rooted_at >= due) {
-        return Err(DrawError::Invalid(
+        return Err(DrawError::Invalid(Faults::one(
             "the entries were fixed when the value was out already: a redraw takes a later one",
-        ));
+        )));
     }
     if row.value_due_at.is_some_and(|due| now < due) {
-        return Err(DrawError::Invalid("the public value is not due yet"));
+        return Err(DrawError::Invalid(Faults::one("the public value is not due yet")));
     }
     sqlx::query!(
         "update draw set public_value = $3, drawn_at = $4 where event_id = $1 and draw_no = $2",
@@ -179,7 +182,8 @@ pub async fn take_value(
     )
     .execute(&mut *db)
     .await?;
-    Ok(touch(db, event_id, now).await?)
+    touch(db, event_id, now).await?;
+    Ok(true)
 }
 
 /// Publishes the secret of a draw that is drawn: from now on anybody can compute every place.
@@ -230,16 +234,12 @@ pub async fn redraw(
     .await?
     .ok_or(DrawError::LineUnknown)?;
     if row.called_through > 0 {
-        return Err(DrawError::Invalid("people were called already: their places stand"));
+        return Err(DrawError::Invalid(Faults::one("people were called already: their places stand")));
     }
     // Of entries that are fixed, the root is out at once: the value has to come later than that.
     let fixed_at = row.closed_at.map_or(row.closes_at, |_| now);
-    open::check_public(public, fixed_at, row.on_sale_at.max(fixed_at + chrono::TimeDelta::days(1))).map_err(
-        |e| match e {
-            open::OpenError::Invalid(what) => DrawError::Invalid(what),
-            _ => DrawError::Invalid("the public value can't be taken"),
-        },
-    )?;
+    let wanted = Wanted { closes_at: Some(fixed_at), public, ..Wanted::default() };
+    bounds::faults(&wanted, Some(row.on_sale_at.max(fixed_at + chrono::TimeDelta::days(1)))).none()?;
     sqlx::query!(
         "update draw set abandoned_at = $3, abandoned_why = $4, revealed_at = coalesce(revealed_at, $3)
          where event_id = $1 and draw_no = $2",

@@ -8,6 +8,7 @@
 
 pub mod draw; // who stands where, so that anybody can check it
 pub mod line; // what everybody is shown
+pub mod bounds; // what a line may be set to
 pub mod open; // a line begins, with its draw's commitment
 pub mod drawing; // entries fixed, root published, value taken, secret revealed
 pub mod places; // the places of a draw, in memory

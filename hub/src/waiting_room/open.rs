@@ -1,14 +1,15 @@
 //! A line begins: its times, its limits, and the commitment of its draw, all in one transaction.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
+pub use fullhouse_protocol::line::PublicValue;
 use rand::RngCore;
 use sqlx::PgConnection;
 
-use super::draw::{Public, Terms};
+use super::{
+    bounds::{self, Faults, Wanted},
+    draw::{Public, Terms},
+};
 use crate::{clock, db};
-
-/// Between the root that fixes the entries and the public value that shuffles them, at least.
-pub const VALUE_AFTER_S: i64 = 60;
 
 /// What an operator says of a new line.
 #[derive(Debug, Clone)]
@@ -21,22 +22,14 @@ pub struct NewLine {
     pub inside_max: i32,
 }
 
-/// Where the value comes from that nobody here can choose, and when.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PublicValue {
-    pub source: String,
-    pub round: String,
-    pub due_at: DateTime<Utc>,
-}
-
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error("there is no such event")]
     EventUnknown,
     #[error("the event has a waiting room already")]
     Exists,
-    #[error("{0}")]
-    Invalid(&'static str),
+    #[error(transparent)]
+    Invalid(#[from] Faults),
     #[error(transparent)]
     Database(#[from] sqlx::Error),
 }
@@ -47,7 +40,7 @@ pub async fn open(db: &mut PgConnection, event_id: i64, new: &NewLine, actor: &s
         .fetch_optional(&mut *db)
         .await?
         .ok_or(OpenError::EventUnknown)?;
-    check(new, event.on_sale_at)?;
+    bounds::faults(&new.wanted(), Some(event.on_sale_at)).none()?;
     let now = clock::now(db).await?;
     let mut challenge_key = [0; 32];
     rand::rng().fill_bytes(&mut challenge_key);
@@ -68,7 +61,7 @@ pub async fn open(db: &mut PgConnection, event_id: i64, new: &NewLine, actor: &s
     .await;
     opened.map_err(|error| match db::constraint(&error) {
         Some("line_pkey") => OpenError::Exists,
-        Some(_) => OpenError::Invalid("times, rates or numbers are not within their bounds"),
+        Some(_) => OpenError::Invalid(Faults::one("times, rates or numbers are not within their bounds")),
         None => error.into(),
     })?;
     commit_to(db, event_id, 1, new.public.as_ref(), now).await?;
@@ -86,34 +79,18 @@ pub async fn open(db: &mut PgConnection, event_id: i64, new: &NewLine, actor: &s
     Ok(())
 }
 
-fn check(new: &NewLine, on_sale_at: DateTime<Utc>) -> Result<(), OpenError> {
-    if new.joins_at >= new.closes_at {
-        return Err(OpenError::Invalid("joining has to begin before it ends"));
+impl NewLine {
+    fn wanted(&self) -> Wanted<'_> {
+        Wanted {
+            joins_at: Some(self.joins_at),
+            closes_at: Some(self.closes_at),
+            rate_minute_min: Some(self.rate_minute_min),
+            rate_minute_max: Some(self.rate_minute_max),
+            inside_max: Some(self.inside_max),
+            public: self.public.as_ref(),
+            ..Wanted::default()
+        }
     }
-    if new.closes_at > on_sale_at {
-        return Err(OpenError::Invalid("the entries have to be fixed before the sale opens"));
-    }
-    check_public(new.public.as_ref(), new.closes_at, on_sale_at)
-}
-
-/// A value that could be known before the entries are fixed makes nothing verifiable.
-pub fn check_public(
-    public: Option<&PublicValue>,
-    closes_at: DateTime<Utc>,
-    on_sale_at: DateTime<Utc>,
-) -> Result<(), OpenError> {
-    let Some(public) = public else { return Ok(()) };
-    let text = |text: &str| (1..=200).contains(&text.len());
-    if !text(&public.source) || !text(&public.round) {
-        return Err(OpenError::Invalid("source and round have 1 to 200 characters"));
-    }
-    if public.due_at < closes_at + TimeDelta::seconds(VALUE_AFTER_S) {
-        return Err(OpenError::Invalid("the public value has to come a minute after the entries are fixed, or later"));
-    }
-    if public.due_at > on_sale_at {
-        return Err(OpenError::Invalid("the public value has to be out before the sale opens"));
-    }
-    Ok(())
 }
 
 /// Makes a secret and publishes the commitment to it.
@@ -146,22 +123,4 @@ pub async fn commit_to(
     .execute(db)
     .await?;
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(second: i64) -> DateTime<Utc> {
-        DateTime::UNIX_EPOCH + TimeDelta::seconds(second)
-    }
-
-    #[test]
-    fn a_value_that_could_be_known_before_the_entries_are_fixed_is_refused() {
-        let value = |due_at| PublicValue { source: "a beacon".into(), round: "7".into(), due_at };
-        let check = |due_at| check_public(Some(&value(due_at)), at(100), at(500)).is_ok();
-        assert!(!check(at(159)));
-        assert!(check(at(160)) && check(at(500)));
-        assert!(!check(at(501)));
-    }
 }

@@ -155,6 +155,61 @@ async fn a_pass_is_renewed_within_its_most() {
     line.close().await;
 }
 
+/// Somebody lets their pass run out and comes in again within the grace, again and again.
+#[tokio::test]
+async fn passes_of_one_call_end_together_however_often_one_comes_in() {
+    let line = Line::open().await;
+    line.run("update line set grace_s = 3000, pass_s = 100, pass_max_s = 1000").await;
+    let people = line.joined(1).await;
+    line.opens().await;
+    let first = enter(&people[0], line.event).await.ok();
+    let grace_until = mine(&people[0], line.event).await.ok()["grace_until"].clone();
+    let time = |text: &Value| text.as_str().unwrap().parse::<chrono::DateTime<chrono::Utc>>().unwrap();
+    assert!(time(&first["renewable_until"]) < time(&grace_until));
+    let mut last = first;
+    while mine(&people[0], line.event).await.ok()["state"] != "lapsed" {
+        line.clock.advance(TimeDelta::seconds(101)).await;
+        let again = enter(&people[0], line.event).await;
+        if again.status.is_success() {
+            last = again.ok();
+            assert_eq!(time(&last["renewable_until"]), time(&grace_until), "within the grace, and no longer");
+        } else {
+            assert_eq!(again.code(), "entry_lapsed");
+            break;
+        }
+    }
+    assert!(time(&last["expires_at"]) <= time(&grace_until));
+    line.close().await;
+}
+
+/// Ten may be inside, and nobody comes when called: the next are called each `show_s`. Then all of them come at once,
+/// within their grace: at most those whom the grace still covers, which is so many times ten as `show_s` goes into it.
+#[tokio::test]
+async fn late_comers_are_let_in_beyond_what_may_be_inside_up_to_those_called_within_the_grace() {
+    let line = Line::open().await;
+    line.run("update line set show_s = 30, grace_s = 120").await;
+    let people = line.joined(80).await;
+    line.opens().await;
+    for _ in 0..6 {
+        line.clock.advance(TimeDelta::seconds(31)).await;
+        line.look().await;
+    }
+    let called = line.count("select called_through from line").await;
+    assert_eq!(called, 70);
+    let mut came = 0;
+    for fan in line.in_order(&people).await.iter().take(called as usize) {
+        came += i64::from(enter(fan, line.event).await.status.is_success());
+    }
+    assert!(came > 10, "the grace is worth more than the limit");
+    assert!(came <= 10 * (1 + 120 / 30), "{came} inside");
+    line.look().await;
+    let shown = line.shown().await;
+    assert_eq!((shown["inside"].as_i64(), line.count("select called_through from line").await), (Some(came), called));
+    line.clock.advance(TimeDelta::seconds(31)).await;
+    assert_eq!(line.look().await, 0, "nobody else, until there are fewer than ten");
+    line.close().await;
+}
+
 /// A live hold is the right to pay, and the pass ends with the order.
 #[tokio::test]
 async fn a_hold_pays_though_its_pass_is_over_and_the_pass_ends_with_the_order() {
@@ -288,6 +343,20 @@ async fn tills_pass_by_role_and_it_is_logged() {
         .await
         .unwrap();
     assert_eq!(actor, "terminal Window 1");
+    let again = key();
+    for _ in 0..2 {
+        let body = json!({ "event_id": line.event, "seats": [6] });
+        till.post_once("/api/box-office/holds", &again, body).await.ok();
+    }
+    let logged = "select count(*) from line_change where what = 'passed_by_role'";
+    assert_eq!(line.count(logged).await, 2, "an answer that is given again is no second hold");
+    // The log and the seats are one transaction: where the one can't be written, the other is not.
+    line.run("alter table line_change add constraint none_by_role check (what <> 'passed_by_role') not valid").await;
+    let body = json!({ "event_id": line.event, "seats": [7] });
+    let failed = till.post_once("/api/box-office/holds", &key(), body).await;
+    assert!(failed.status.is_server_error(), "{}", failed.status);
+    assert_eq!(line.count("select count(*) from event_seat where seat_no = 7 and status = 0").await, 1);
+    assert_eq!(line.count(logged).await, 2);
     line.close().await;
 }
 

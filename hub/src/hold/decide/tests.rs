@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     admission::pass::{Claim, PassRefusal, PassRow},
-    hold::{Key, ledger::EventRules},
+    hold::{ByRole, Key, ledger::EventRules},
     seat_map::{SeatSet, testing::rows},
 };
 
@@ -47,6 +47,7 @@ fn ledger(seats: i32) -> Ledger {
         new_holds: HashSet::new(),
         dirty_holds: HashSet::new(),
         new_answers: Vec::new(),
+        passed_by_role: Vec::new(),
     }
 }
 
@@ -65,7 +66,7 @@ fn take(who: u128, seats: &[SeatNo], key: &str) -> Take {
         fewer_ok: false,
         replace: false,
         rules: Rules::Fan,
-        way: Way::ByRole,
+        way: Way::ByRole(ByRole::default()),
         key: Key { name: key.to_owned(), body_hash: [seats.len() as u8; 32] },
     }
 }

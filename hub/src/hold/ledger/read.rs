@@ -125,6 +125,7 @@ pub async fn read(db: &mut PgConnection, event_id: i64, wanted: &Wanted) -> sqlx
         new_holds: HashSet::new(),
         dirty_holds: HashSet::new(),
         new_answers: Vec::new(),
+        passed_by_role: Vec::new(),
     };
     // A hold that is asked for by its number and by its buyer comes twice, and is the same.
     let holds = columns(row.hold_ids).zip(columns(row.hold_buyers)).zip(columns(row.hold_until));

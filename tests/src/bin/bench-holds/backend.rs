@@ -15,7 +15,7 @@ use fullhouse::{
     config::{Config, Secret},
     db,
     embedded_postgres::{EmbeddedPostgres, Options},
-    hold::{Key, Refusal, Request, Rules, Take, Way, Wish, desk::Desks},
+    hold::{ByRole, Key, Refusal, Request, Rules, Take, Way, Wish, desk::Desks},
     seat_map::{Boards, SeatSet},
 };
 use fullhouse_tests::{rows::buyers, run::server_program};
@@ -123,7 +123,7 @@ impl Backend {
                     fewer_ok: false,
                     replace: true,
                     rules: Rules::Fan,
-                    way: Way::ByRole,
+                    way: Way::ByRole(ByRole::default()),
                     key: Key { name: ask.key.clone(), body_hash },
                 };
                 match desks.ask(*event, Request::Take(take)).await {

@@ -14,7 +14,7 @@ use std::{
 
 use anyhow::ensure;
 use fullhouse::{
-    hold::{Key, Refusal, Request, Rules, Take, Way, Wish, desk::Desks},
+    hold::{ByRole, Key, Refusal, Request, Rules, Take, Way, Wish, desk::Desks},
     seat_map::{Boards, SeatSet},
 };
 use fullhouse_tests::{
@@ -188,7 +188,7 @@ async fn hold(desks: &Desks, event: i64, buyers: &[Uuid], time: Duration, rate: 
                     fewer_ok: false,
                     replace: true,
                     rules: Rules::Fan,
-                    way: Way::ByRole,
+                    way: Way::ByRole(ByRole::default()),
                     key: Key { name: Uuid::new_v4().to_string(), body_hash: [0; 32] },
                 };
                 let asked = Instant::now();
