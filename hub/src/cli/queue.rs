@@ -1,18 +1,23 @@
 //! Waiting rooms on the command line: opening one, its pace, pauses and draw.
 
+mod typed; // what was typed, and all that is wrong with it
+
 use std::{collections::BTreeMap, fmt::Write};
 
-use anyhow::{Context, bail, ensure};
-use chrono::{DateTime, Utc};
+use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
-use fullhouse_protocol::line::{DrawKind, LinePatch, Redraw, StaffLine};
+use fullhouse_protocol::line::{DrawKind, Line, LinePatch, LineState, StaffLine};
 use sqlx::PgPool;
 use uuid::Uuid;
 
+use self::typed::Typed;
 use crate::{
-    admission::staff,
+    admission::staff::{self, ChangeError},
     catalog::commands::Report,
-    waiting_room::open::{self, NewLine, PublicValue},
+    waiting_room::{
+        bounds::{self, Wanted},
+        open::{self, NewLine, OpenError, PublicValue},
+    },
 };
 
 #[derive(Subcommand)]
@@ -68,7 +73,8 @@ pub enum QueueCommand {
     /// End somebody's time inside.
     Revoke {
         event: String,
-        account: Uuid,
+        /// Their e-mail address, or their account's id
+        account: String,
         #[command(flatten)]
         said: Said,
     },
@@ -82,19 +88,19 @@ pub struct OpenArgs {
     event: String,
     /// When joining begins (2027-03-01T08:00:00Z)
     #[arg(long)]
-    joins_at: DateTime<Utc>,
+    joins_at: String,
     /// Whoever joined before is drawn; not after the on-sale
     #[arg(long)]
-    closes_at: DateTime<Utc>,
-    /// People a minute, at least
-    #[arg(long, default_value_t = 60)]
-    rate_min: i32,
-    /// People a minute, at most
-    #[arg(long, default_value_t = 3000)]
-    rate_max: i32,
-    /// People inside at once
-    #[arg(long, default_value_t = 2000)]
-    inside_max: i32,
+    closes_at: String,
+    /// People a minute, at least: 0 to 1000000
+    #[arg(long, default_value = "60", allow_negative_numbers = true)]
+    rate_min: String,
+    /// People a minute, at most: 1 to 1000000
+    #[arg(long, default_value = "3000", allow_negative_numbers = true)]
+    rate_max: String,
+    /// People inside at once: 1 to 1000000. Who was called and comes late is let in beyond it, within the grace
+    #[arg(long, default_value = "2000", allow_negative_numbers = true)]
+    inside_max: String,
     #[command(flatten)]
     public: PublicArgs,
 }
@@ -110,26 +116,37 @@ pub struct PublicArgs {
     round: Option<String>,
     /// When it is out: a minute after the entries are fixed, or later
     #[arg(long, requires = "source")]
-    value_due_at: Option<DateTime<Utc>>,
+    value_due_at: Option<String>,
+}
+
+impl PublicArgs {
+    /// All three or none, as clap has seen to.
+    fn read(self, typed: &mut Typed) -> Option<PublicValue> {
+        let due_at = typed.time("--value-due-at", &self.value_due_at?)?;
+        Some(PublicValue { source: self.source?, round: self.round?, due_at })
+    }
 }
 
 #[derive(Args)]
 pub struct SetArgs {
     event: String,
-    #[arg(long)]
-    rate_min: Option<i32>,
-    #[arg(long)]
-    rate_max: Option<i32>,
-    /// So many a minute instead of the controller's; `auto` gives it back
-    #[arg(long)]
+    /// People a minute, at least: 0 to 1000000
+    #[arg(long, allow_negative_numbers = true)]
+    rate_min: Option<String>,
+    /// People a minute, at most: 1 to 1000000
+    #[arg(long, allow_negative_numbers = true)]
+    rate_max: Option<String>,
+    /// So many a minute instead of the controller's, from the least to the most; `auto` gives it back
+    #[arg(long, allow_negative_numbers = true)]
     rate: Option<String>,
-    #[arg(long)]
-    inside_max: Option<i32>,
+    /// People inside at once: 1 to 1000000
+    #[arg(long, allow_negative_numbers = true)]
+    inside_max: Option<String>,
     /// Live holds at once; `none` for as many as there are seats
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     holds_max: Option<String>,
     /// Live checkouts at once; `none` for as many as there are holds
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     checkouts_max: Option<String>,
     /// When more seats will come; `none`
     #[arg(long)]
@@ -139,10 +156,29 @@ pub struct SetArgs {
 }
 
 impl SetArgs {
+    fn read(&self, typed: &mut Typed) -> LinePatch {
+        let mut number = |option: &str, text: &Option<String>| text.as_ref().and_then(|t| typed.number(option, t));
+        let rate_minute_min = number("--rate-min", &self.rate_min);
+        let rate_minute_max = number("--rate-max", &self.rate_max);
+        let inside_max = number("--inside-max", &self.inside_max);
+        let mut number_or =
+            |option: &str, text: &Option<String>, word| text.as_ref().and_then(|t| typed.number_or(option, t, word));
+        LinePatch {
+            rate_minute_min,
+            rate_minute_max,
+            inside_max,
+            rate_fixed: number_or("--rate", &self.rate, "auto"),
+            holds_live_max: number_or("--holds-max", &self.holds_max, "none"),
+            checkouts_live_max: number_or("--checkouts-max", &self.checkouts_max, "none"),
+            next_batch_at: self.next_batch_at.as_ref().and_then(|t| typed.time_or("--next-batch-at", t, "none")),
+            ..LinePatch::default()
+        }
+    }
+
     fn names_something(&self) -> bool {
-        let numbers = [self.rate_min, self.rate_max, self.inside_max];
+        let numbers = [&self.rate_min, &self.rate_max, &self.inside_max];
         let words = [&self.rate, &self.holds_max, &self.checkouts_max, &self.next_batch_at];
-        numbers.iter().any(Option::is_some) || words.iter().any(|word| word.is_some())
+        numbers.into_iter().chain(words).any(Option::is_some)
     }
 }
 
@@ -185,30 +221,11 @@ pub async fn run(pool: &PgPool, command: QueueCommand) -> anyhow::Result<Report>
             done(text)
         }
         QueueCommand::Revoke { event, account, said } => {
-            change(pool, &event, said, LinePatch { revoke: Some(account), ..LinePatch::default() }).await?;
+            let revoke = Some(account_of(pool, &account).await?);
+            change(pool, &event, said, LinePatch { revoke, ..LinePatch::default() }).await?;
             done("the pass has ended".to_owned())
         }
-        QueueCommand::Set(args) => {
-            ensure!(args.names_something(), "nothing is to be changed: see `fullhouse queue set --help`");
-            let rate_fixed = args.rate.as_deref().map(|text| number_or(text, "auto")).transpose()?;
-            let patch = LinePatch {
-                rate_minute_min: args.rate_min,
-                rate_minute_max: args.rate_max,
-                rate_fixed,
-                inside_max: args.inside_max,
-                holds_live_max: args.holds_max.as_deref().map(|text| number_or(text, "none")).transpose()?,
-                checkouts_live_max: args.checkouts_max.as_deref().map(|text| number_or(text, "none")).transpose()?,
-                next_batch_at: match args.next_batch_at.as_deref() {
-                    None => None,
-                    Some("none") => Some(None),
-                    Some(text) => {
-                        Some(Some(text.parse().context("--next-batch-at is a time such as 2027-03-01T08:00:00Z")?))
-                    }
-                },
-                ..LinePatch::default()
-            };
-            change(pool, &args.event, args.said, patch).await
-        }
+        QueueCommand::Set(args) => set(pool, args).await,
         QueueCommand::Pause { event, messages, said } => {
             let message = if messages.is_empty() { None } else { Some(Some(texts(&messages)?)) };
             change(pool, &event, said, LinePatch { paused: Some(true), message, ..LinePatch::default() }).await
@@ -224,8 +241,9 @@ pub async fn run(pool: &PgPool, command: QueueCommand) -> anyhow::Result<Report>
             change(pool, &event, said, LinePatch { reveal: true, ..LinePatch::default() }).await
         }
         QueueCommand::Redraw { event, public, said } => {
-            let PublicArgs { source, round, value_due_at } = public;
-            let redraw = Some(Redraw { source, round, value_due_at });
+            let mut typed = Typed::default();
+            let redraw = Some(public.read(&mut typed).into());
+            typed.verdict()?;
             change(pool, &event, said, LinePatch { redraw, ..LinePatch::default() }).await
         }
     }
@@ -242,40 +260,101 @@ async fn find(pool: &PgPool, event: &str) -> anyhow::Result<i64> {
         .with_context(|| format!("there is no event {event}"))
 }
 
+/// Of who is meant: an id is taken as it is, an address is looked up.
+async fn account_of(pool: &PgPool, account: &str) -> anyhow::Result<Uuid> {
+    if let Ok(id) = account.parse() {
+        return Ok(id);
+    }
+    sqlx::query_scalar!("select id from account where email = lower($1)", account)
+        .fetch_optional(pool)
+        .await?
+        .with_context(|| format!("there is no account {account:?}: its e-mail address is expected, or its id"))
+}
+
 async fn open_line(pool: &PgPool, args: OpenArgs) -> anyhow::Result<Report> {
-    let event_id = find(pool, &args.event).await?;
-    let public = match (args.public.source, args.public.round, args.public.value_due_at) {
-        (Some(source), Some(round), Some(due_at)) => Some(PublicValue { source, round, due_at }),
-        _ => None,
+    let mut typed = Typed::default();
+    let event = sqlx::query!("select id, on_sale_at from event where slug = $1 or id::text = $1", args.event)
+        .fetch_optional(pool)
+        .await?;
+    if event.is_none() {
+        typed.wrong(format!("there is no event {}", args.event));
+    }
+    let joins_at = typed.time("--joins-at", &args.joins_at);
+    let closes_at = typed.time("--closes-at", &args.closes_at);
+    let rate_minute_min = typed.number("--rate-min", &args.rate_min);
+    let rate_minute_max = typed.number("--rate-max", &args.rate_max);
+    let inside_max = typed.number("--inside-max", &args.inside_max);
+    let public = args.public.read(&mut typed);
+    let wanted = Wanted {
+        joins_at,
+        closes_at,
+        rate_minute_min,
+        rate_minute_max,
+        inside_max,
+        public: public.as_ref(),
+        ..Wanted::default()
     };
-    let new = NewLine {
-        joins_at: args.joins_at,
-        closes_at: args.closes_at,
-        public,
-        rate_minute_min: args.rate_min,
-        rate_minute_max: args.rate_max,
-        inside_max: args.inside_max,
+    typed.found(bounds::faults(&wanted, event.as_ref().map(|event| event.on_sale_at)));
+    typed.verdict()?;
+    let (Some(event), Some(joins_at), Some(closes_at)) = (event, joins_at, closes_at) else {
+        bail!("nothing was read")
     };
+    let (Some(rate_minute_min), Some(rate_minute_max), Some(inside_max)) =
+        (rate_minute_min, rate_minute_max, inside_max)
+    else {
+        bail!("nothing was read")
+    };
+    let new = NewLine { joins_at, closes_at, public, rate_minute_min, rate_minute_max, inside_max };
     let mut tx = pool.begin().await?;
-    open::open(&mut tx, event_id, &new, "command line").await?;
-    let seen = staff::look(&mut tx, event_id).await?.context("the line that was just made")?;
+    match open::open(&mut tx, event.id, &new, "command line").await {
+        Err(OpenError::Invalid(faults)) => {
+            let mut typed = Typed::default();
+            typed.found(faults);
+            typed.verdict()?;
+        }
+        opened => opened?,
+    }
+    let seen = staff::look(&mut tx, event.id).await?.context("the line that was just made")?;
     tx.commit().await?;
     done(told(&seen))
+}
+
+async fn set(pool: &PgPool, args: SetArgs) -> anyhow::Result<Report> {
+    let mut typed = Typed::default();
+    if !args.names_something() {
+        typed.wrong("nothing is to be changed: see `fullhouse queue set --help`");
+    }
+    if let Err(error) = find(pool, &args.event).await {
+        typed.wrong(error.to_string());
+    }
+    let patch = args.read(&mut typed);
+    let wanted = Wanted {
+        rate_minute_min: patch.rate_minute_min,
+        rate_minute_max: patch.rate_minute_max,
+        rate_fixed: patch.rate_fixed.flatten(),
+        inside_max: patch.inside_max,
+        holds_live_max: patch.holds_live_max.flatten(),
+        checkouts_live_max: patch.checkouts_live_max.flatten(),
+        ..Wanted::default()
+    };
+    typed.found(bounds::faults(&wanted, None));
+    typed.verdict()?;
+    change(pool, &args.event, args.said, patch).await
 }
 
 async fn change(pool: &PgPool, event: &str, said: Said, patch: LinePatch) -> anyhow::Result<Report> {
     let event_id = find(pool, event).await?;
     let patch = LinePatch { reason: said.reason, ..patch };
-    let seen = staff::change(pool, event_id, patch, format!("command line, {}", said.by)).await?;
-    done(told(&seen))
-}
-
-/// `Some(None)` for the word.
-fn number_or(text: &str, word: &str) -> anyhow::Result<Option<i32>> {
-    if text == word {
-        return Ok(None);
+    match staff::change(pool, event_id, patch, format!("command line, {}", said.by)).await {
+        Ok(seen) => done(told(&seen)),
+        Err(ChangeError::Invalid(faults)) => {
+            let mut typed = Typed::default();
+            typed.found(faults);
+            typed.verdict()?;
+            bail!("nothing was changed")
+        }
+        Err(error) => Err(error.into()),
     }
-    text.parse().map(Some).with_context(|| format!("{text:?} is neither a number nor `{word}`"))
 }
 
 fn texts(messages: &[String]) -> anyhow::Result<BTreeMap<String, String>> {
@@ -306,8 +385,12 @@ fn told(seen: &StaffLine) -> String {
     let by = if seen.rate_fixed.is_some() { "by hand" } else { "by the controller" };
     let _ = writeln!(
         text,
-        "{} a minute ({by}; {} to {}); {} in the last minute; {} seats left",
-        line.rate_minute, seen.rate_minute_min, seen.rate_minute_max, line.called_last_minute, line.seats_left
+        "{} a minute ({by}; {} to {}); {} in the last minute{}",
+        line.rate_minute,
+        seen.rate_minute_min,
+        seen.rate_minute_max,
+        line.called_last_minute,
+        seats_left(line)
     );
     let _ = writeln!(text, "joining {} to {}, opening {}", line.joins_at, line.closes_at, line.opens_at);
     let kind = match line.draw.kind {
@@ -321,6 +404,14 @@ fn told(seen: &StaffLine) -> String {
     text
 }
 
+/// They are counted while people are called; before, the number says nothing.
+fn seats_left(line: &Line) -> String {
+    match line.state {
+        LineState::Soon | LineState::Joining | LineState::Closed => String::new(),
+        _ => format!("; {} seats left", line.seats_left),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -331,7 +422,5 @@ mod tests {
         assert!(said.is_err(), "two without a language");
         let said = texts(&["Back soon".to_owned(), "ja=お待ちください".to_owned()]).unwrap();
         assert_eq!((said["default"].as_str(), said["ja"].as_str()), ("Back soon", "お待ちください"));
-        assert_eq!(number_or("auto", "auto").unwrap(), None);
-        assert!(number_or("many", "auto").is_err());
     }
 }
