@@ -160,7 +160,7 @@ async function fanWaits(name, screen) {
   await page.locator('[data-testid=wait][data-is=paused]').waitFor();
   await shot('paused');
 
-  await operatorSees(name, screen, slug);
+  await operatorSees(name, screen, slug, ['pause', 'pace', 'draw', 'log']);
 
   await putOnWithLine(chrome, house, `short-${name}`, { joinS: 12 });
   await joinLine(page, house, `short-${name}`);
@@ -175,14 +175,15 @@ async function fanWaits(name, screen) {
   await page.getByTestId('best-button').click();
   await page.getByTestId('hold-bar').waitFor();
   await shot('turn-held');
+  await operatorSees(name, screen, `short-${name}`, ['inside']);
   await page.goto(`${house.url}/events/short-${name}/draw`);
   await page.locator('[data-testid=verdict][data-verdict=committed]').waitFor();
   await shot('draw');
   await context.close();
 }
 
-/** The operators' page of a line that is paused, with its forms and its log. */
-async function operatorSees(name, screen, slug) {
+/** The operators' page of a line, tab by tab. */
+async function operatorSees(name, screen, slug, tabs) {
   const page = await (await chrome.newContext({ colorScheme: 'light', ...screen })).newPage();
   await page.goto(`${house.url}/staff/lines/${slug}`);
   await page.getByTestId('email').fill('operator@example.com');
@@ -190,10 +191,15 @@ async function operatorSees(name, screen, slug) {
   await page.getByTestId('submit-signin').click();
   await page.getByTestId('staff-line').waitFor();
   await page.locator('[data-testid=staff-live][data-state=live]').waitFor();
-  await picture(page, `line-staff-${name}`, { fullPage: true });
-  if (name === 'phone') {
+  for (const tab of tabs) {
+    await page.getByTestId(`tab-${tab}`).click();
+    const there = tab === 'inside' ? '[data-testid=inside-list] li' : '[role=tabpanel] *';
+    await page.locator(there).first().waitFor();
+    await picture(page, `line-staff-${tab}-${name}`, { fullPage: true });
+  }
+  if (name === 'phone' && tabs.includes('log')) {
     await page.getByTestId('lang-select').selectOption('ja');
-    await picture(page, 'line-staff-ja-phone');
+    await picture(page, 'line-staff-log-ja-phone');
   }
   await page.context().close();
 }

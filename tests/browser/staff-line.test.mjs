@@ -28,12 +28,16 @@ async function operatorAt(t, slug, options) {
   const page = await visitor(t, options);
   await page.goto(`${house.url}/staff/lines/${slug}`);
   await shows(page, 'staff-signin');
+  assert.equal(await page.getByTestId('switch-signin').count(), 0, 'staff do not sign up');
   await page.getByTestId('email').fill('operator@example.com');
   await page.getByTestId('password').fill('open the doors');
   await page.getByTestId('submit-signin').click();
   await shows(page, 'staff-line');
   return page;
 }
+
+/** What can be turned is a tab each. */
+const tab = (page, name) => page.getByTestId(`tab-${name}`).click();
 
 async function does(page, act, reason) {
   await page.getByTestId(`act-${act}`).waitFor();
@@ -44,8 +48,13 @@ async function does(page, act, reason) {
 
 const state = (page, wanted) =>
   page.locator(`[data-testid=staff-line][data-state=${wanted}]`).waitFor();
-const logged = (page, what) =>
-  page.locator(`[data-testid=staff-log] li[data-what=${what}]`).first().waitFor();
+/** A row of the log, and the words that it is in. */
+async function logged(page, what, words) {
+  await tab(page, 'log');
+  const row = page.locator(`[data-testid=staff-log] li[data-what=${what}]`).first();
+  await row.getByText(words).waitFor();
+  assert.doesNotMatch(await row.innerText(), /[{}"]|_/, 'codes');
+}
 const figure = (page, name, text) =>
   page.getByTestId(`staff-${name}`).getByText(text, { exact: true }).waitFor({ timeout: 30_000 });
 
@@ -76,6 +85,7 @@ describe("the operators' page of a line", () => {
     await page.locator('[data-testid=staff-live][data-state=live]').waitFor();
 
     // The pace: two at once, a rate by hand; a number out of bounds is refused in words, and nothing changes.
+    await tab(page, 'pace');
     await page.getByTestId('pace-inside').fill('2');
     await page.getByTestId('pace-holds').fill('50');
     await page.getByTestId('by-hand').check();
@@ -83,17 +93,20 @@ describe("the operators' page of a line", () => {
     await does(page, 'pace', 'two at once will do');
     await shows(page, 'done-pace');
     await figure(page, 'inside', '0 / 2');
-    await logged(page, 'holds_live_max');
+    await logged(page, 'holds_live_max', 'Live holds, at most: no limit → 50');
+    await tab(page, 'pace');
     await page.getByTestId('pace-min').fill('900000');
     await does(page, 'pace', 'too much');
     await shows(page, 'failed-pace');
     await page.reload();
     await shows(page, 'staff-line');
+    await tab(page, 'pace');
     assert.equal(await page.getByTestId('pace-fixed').inputValue(), '300');
     assert.equal(await page.getByTestId('pace-holds').inputValue(), '50');
     assert.notEqual(await page.getByTestId('pace-min').inputValue(), '900000');
 
     // Paused before it opens: everybody reads it in their language.
+    await tab(page, 'pause');
     await page.getByTestId('message-en').fill('A short break.');
     await page.getByTestId('message-ja').fill('少々お待ちください。');
     await page.getByTestId('message-ko').fill('잠시만 기다려 주세요.');
@@ -111,6 +124,7 @@ describe("the operators' page of a line", () => {
     );
     await figure(page, 'inside', '2 / 2');
     await page.getByTestId('staff-rate').getByText('by hand').waitFor();
+    await tab(page, 'log');
     const whats = await page
       .locator('[data-testid=staff-log] li')
       .evaluateAll((rows) => rows.map((row) => row.dataset.what));
@@ -119,11 +133,18 @@ describe("the operators' page of a line", () => {
       whats.join(),
     );
 
-    // Somebody's turn is ended; it is asked twice.
-    const account = await house.sql(
-      `select account_id from pass where event_id = ${id} and ended_at is null limit 1`,
+    // Somebody's turn is ended, by their name; it is asked twice.
+    const email = await house.sql(
+      `select a.email from pass p join account a on a.id = p.account_id where p.event_id = ${id} and p.ended_at is null limit 1`,
     );
-    await page.getByTestId('account').fill(account);
+    await tab(page, 'inside');
+    const people = page.locator('[data-testid=inside-list] li');
+    await people.nth(1).waitFor();
+    await page.getByTestId('find-inside').fill('nobody of this name');
+    await shows(page, 'inside-none');
+    await page.getByTestId('find-inside').fill(email);
+    await people.filter({ hasText: email }).getByRole('radio').check();
+    assert.equal(await people.count(), 1);
     await does(page, 'revoke', 'a farm of accounts');
     assert.equal(
       await house.sql(`select count(*) from pass where event_id = ${id} and ended_why = 'revoked'`),
@@ -132,7 +153,10 @@ describe("the operators' page of a line", () => {
     await page.getByTestId('act-revoke').click();
     await shows(page, 'done-revoke');
     await figure(page, 'inside', '1 / 2');
-    await logged(page, 'revoked');
+    await page.getByTestId('find-inside').fill('');
+    await people.first().waitFor();
+    await people.filter({ hasText: email }).waitFor({ state: 'detached' });
+    await logged(page, 'revoked', 'Ended the turn of account');
   });
 
   test('a draw is made anew with a public value, gets it, and the page of the draw calls it verifiable', async (t) => {
@@ -146,6 +170,7 @@ describe("the operators' page of a line", () => {
     await house.sql(
       `update line set closes_at = clock_timestamp(), revision = revision + 1 where event_id = ${id}`,
     );
+    await tab(page, 'draw');
     await shows(page, 'staff-root');
     const due = new Date(Date.now() + 90_000).toISOString().slice(0, 19);
     await page.getByTestId('redraw-source').fill('a beacon');
@@ -167,11 +192,15 @@ describe("the operators' page of a line", () => {
     await page.locator('[data-testid=act-reveal]:enabled').waitFor();
     await does(page, 'reveal', 'for who does not want to wait');
     await shows(page, 'staff-secret');
+    assert.equal(await page.getByTestId('act-reveal').count(), 0, 'what is out is not asked for');
+    assert.equal(await page.getByTestId('reason-reveal').count(), 0);
     await fan.goto(`${house.url}/events/${slug}/draw`);
     await fan
       .locator('[data-testid=verdict][data-verdict=verifiable]')
       .waitFor({ timeout: 30_000 });
     assert.equal(await fan.getByTestId('computed-place').getAttribute('data-place'), '1');
+    const command = `fullhouse verify-draw ${slug} --hub ${house.url}`;
+    assert.equal((await fan.getByTestId('verify-command').innerText()).trim(), command);
   });
 
   for (const [locale, title] of [
@@ -182,10 +211,13 @@ describe("the operators' page of a line", () => {
       const slug = await lineOf(`words-${locale.slice(0, 2)}`);
       const page = await operatorAt(t, slug, { locale, viewport: { width: 390, height: 844 } });
       await page.getByText(title).first().waitFor();
-      const words = await page.locator('main').innerText();
-      assert.doesNotMatch(words, /\b(line|staff|draw)\.[a-z_]+/, 'a text is missing');
-      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-      assert.ok(wide <= 0, `${wide} px too wide`);
+      for (const name of ['pause', 'pace', 'draw', 'inside', 'log']) {
+        await tab(page, name);
+        const words = await page.locator('main').innerText();
+        assert.doesNotMatch(words, /\b(line|staff|draw)\.[a-z_]+/, 'a text is missing');
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        assert.ok(wide <= 0, `${wide} px too wide`);
+      }
     });
   }
 });

@@ -46,6 +46,22 @@ export interface LineChange {
   reason: string;
 }
 
+/** Somebody with a live pass. */
+export interface Inside {
+  account_id: string;
+  name: string;
+  email: string;
+  issued_at: string;
+  expires_at: string;
+  seats_held: number;
+}
+
+/** As many as one answer lists, whose name or address has what was looked for. */
+export interface InsideList {
+  people: Inside[];
+  more: boolean;
+}
+
 export class StaffHub {
   constructor(
     private readonly hub: Hub,
@@ -55,6 +71,11 @@ export class StaffHub {
   look = () => this.hub.ask<StaffLine>('GET', this.address);
   /** Not repeated by itself: whoever asked sees what became of it. */
   change = (patch: LinePatch) => this.hub.ask<StaffLine>('PATCH', this.address, patch);
+  inside = (find: string) =>
+    this.hub.ask<InsideList>(
+      'GET',
+      `${this.address}/inside${find ? `?find=${encodeURIComponent(find)}` : ''}`,
+    );
   /** The newest first; those before one, to read on. */
   changes = (before?: number) =>
     this.hub.ask<{ changes: LineChange[] }>(

@@ -7,7 +7,13 @@ import { hub } from '../lib/hub.svelte.ts';
 import { explain } from '../lib/problems.ts';
 import { t } from '../lib/text.svelte.ts';
 import { isOlder } from '../line/stand.ts';
-import { StaffHub, type LineChange, type LinePatch, type StaffLine } from './staff-hub.ts';
+import {
+  StaffHub,
+  type InsideList,
+  type LineChange,
+  type LinePatch,
+  type StaffLine,
+} from './staff-hub.ts';
 
 /** Frames come up to several times a second; what an operator can turn changes seldom. */
 const LOOK_EVERY_MS = 2_000;
@@ -17,6 +23,9 @@ export class StaffLineRoom {
   changes = $state.raw<LineChange[]>([]);
   /** Older ones than those that are shown may be there. */
   more = $state(false);
+  /** Who is inside, while somebody looks at them. */
+  inside = $state.raw<InsideList | null>(null);
+  insideFailed = $state<string | null>(null);
   feedState = $state<FeedState>('connecting');
   /** Which form is being sent. */
   busy = $state<string | null>(null);
@@ -25,6 +34,8 @@ export class StaffLineRoom {
   private readonly feed: LineFeed;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private closed = false;
+  /** What is looked for among those inside; null: nobody looks at them. */
+  private find: string | null = null;
 
   static async open(page: EventPage): Promise<StaffLineRoom> {
     const staff = new StaffHub(hub, page.event.id);
@@ -57,7 +68,23 @@ export class StaffLineRoom {
     this.feed.stop();
   }
 
+  watchInside(find: string | null): void {
+    this.find = find;
+    if (find !== null) void this.lookInside(find);
+  }
+
+  private async lookInside(find: string): Promise<void> {
+    try {
+      const inside = await this.staff.inside(find);
+      // Somebody who types has asked for another list meanwhile.
+      if (!this.closed && this.find === find) [this.inside, this.insideFailed] = [inside, null];
+    } catch (error) {
+      if (this.find === find) this.insideFailed = explain(error);
+    }
+  }
+
   private async look(): Promise<void> {
+    if (this.find !== null) void this.lookInside(this.find);
     try {
       const newest = this.changes[0]?.id ?? 0;
       const [seen, { changes }] = await Promise.all([this.staff.look(), this.staff.changes()]);
