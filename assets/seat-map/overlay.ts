@@ -126,16 +126,14 @@ export function drawEdgeNames(
     const placed = place(taken, x, spot.y, half * 2 - 8, EDGE_NAME, false);
     if (!placed) continue;
     taken.push(placed.rect);
-    // Over seats that go on above the screen, the name needs a ground of its own.
-    if (spot.y === top) {
-      const [left, upper, right, lower] = placed.rect;
-      c.globalAlpha = 0.86;
-      c.fillStyle = looks.palette.ground;
-      c.beginPath();
-      c.roundRect(left, upper, right - left, lower - upper, 8);
-      c.fill();
-      c.globalAlpha = 1;
-    }
+    // Over seats that go on above the screen, and beside the names of rows, it needs a ground of its own.
+    const [left, upper, right, lower] = placed.rect;
+    c.globalAlpha = 0.9;
+    c.fillStyle = looks.palette.ground;
+    c.beginPath();
+    c.roundRect(left, upper, right - left, lower - upper, 8);
+    c.fill();
+    c.globalAlpha = 1;
     words.draw(c, name, x, spot.y, EDGE_NAME, NAME_WEIGHT, looks.palette.ink, dpr);
   }
 }

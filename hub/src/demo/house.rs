@@ -102,8 +102,8 @@ fn airliner() -> PlanFiles {
 }
 
 /// From the demo's start until the sale behind the waiting room opens, and from the draw until then.
-const LINE_OPENS_IN: TimeDelta = TimeDelta::minutes(4);
-const LINE_DRAWN_BEFORE: TimeDelta = TimeDelta::seconds(60);
+const LINE_OPENS_IN: TimeDelta = TimeDelta::seconds(75);
+const LINE_DRAWN_BEFORE: TimeDelta = TimeDelta::seconds(20);
 
 /// The same stadium at every start.
 const STADIUM_SEED: u64 = 1;

@@ -92,7 +92,12 @@ impl Sale {
         let until = Instant::now() + 3 * HUNG;
         let mut seen = Vec::new();
         loop {
-            seen.push(self.look(1).await);
+            let shown = self.look(1).await;
+            if seen.last().is_none_or(|last: &Shown| last.rate != shown.rate) {
+                // With `--nocapture` this is the table of tests/plots/pace-real.md.
+                println!("| {} | {} | {} |", shown.at.format("%H:%M:%S"), shown.rate, shown.reason);
+            }
+            seen.push(shown);
             if so(seen.last().expect("one was pushed")) {
                 return seen;
             }

@@ -51,6 +51,20 @@ export function zoneTime(
   }
 }
 
+/** An instant of a line, and whose clock it is on: the venue's, with its zone, and the reader's where that differs. */
+export function clockAt(
+  instant: string | number,
+  zone: string | undefined,
+  options: Intl.DateTimeFormatOptions = CLOCK,
+): string {
+  const at = new Date(instant).toISOString();
+  const named = { ...options, timeZoneName: 'short' } as const;
+  const venue = zone ? zoneTime(at, zone, named) : '';
+  if (!venue) return yourTime(instant, named);
+  const yours = yourTime(instant, options);
+  return zoneTime(at, zone!, options) === yours ? venue : t('time.both', { venue, yours });
+}
+
 /** An instant on the clock of a place, and on the reader's where that shows another time. */
 export function bothClocks(instant: string, zone: string | undefined, city: string): string {
   const yours = yourTime(instant, DAY_AND_CLOCK);
@@ -111,7 +125,8 @@ function unit(value: number, name: string): string {
   return new Intl.NumberFormat(text.locale, {
     style: 'unit',
     unit: name,
-    unitDisplay: 'long',
+    // Japanese writes 10分 in a sentence, and the long form has a space in it.
+    unitDisplay: text.language === 'ja' ? 'narrow' : 'long',
   }).format(value);
 }
 
