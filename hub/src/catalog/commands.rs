@@ -207,6 +207,14 @@ pub async fn import(pool: &PgPool, args: &ImportArgs) -> anyhow::Result<Report> 
     Ok(Report { text: warnings + &report.text, ..report })
 }
 
+/// Its faults with the lines that they stand on.
+fn numbered(spec: &str, error: EventError) -> EventError {
+    match error {
+        EventError::Faults(faults) => EventError::Faults(event::lines::numbered(spec, faults)),
+        other => other,
+    }
+}
+
 /// A transaction that is dropped changes nothing.
 fn refused_import(args: &ImportArgs, noun: &str, told: &[String]) -> Report {
     let mut text = format!("{}: {}; nothing was changed\n", args.plan_file.display(), count(told.len(), noun));
@@ -295,7 +303,7 @@ async fn logo(spec: &EventSpec, beside: Option<&Path>) -> Result<Option<Vec<u8>>
 
 /// What a specification says, and the logo that it names. Its faults wait for those that the database knows.
 async fn read_spec(spec: &str, beside: Option<&Path>) -> Result<(Draft, Option<Vec<u8>>), Report> {
-    let mut draft = Draft::read(spec).map_err(|e| Report::failed(faults_text(&e)))?;
+    let mut draft = Draft::read(spec).map_err(|e| Report::failed(faults_text(&numbered(spec, e))))?;
     match logo(&draft.spec, beside).await {
         Ok(logo) => Ok((draft, logo)),
         Err(fault) => {
@@ -320,7 +328,7 @@ async fn create_event_beside(pool: &PgPool, spec: &str, beside: Option<&Path>) -
             let event::Created { id, slug, seats, on_sale_at } = created;
             Ok(Report { text: format!("event {id}, {slug}: {seats} seats, on sale at {on_sale_at}\n"), failed: false })
         }
-        Err(e) => refused(&slug, e),
+        Err(e) => refused(&slug, numbered(spec, e)),
     }
 }
 
@@ -352,7 +360,7 @@ async fn edit_event_beside(pool: &PgPool, spec: &str, beside: Option<&Path>) -> 
             }
             Ok(Report { text, failed: false })
         }
-        Err(e) => refused(&slug, e),
+        Err(e) => refused(&slug, numbered(spec, e)),
     }
 }
 

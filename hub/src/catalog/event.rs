@@ -15,6 +15,7 @@ use crate::{clock, db};
 
 mod shape; // its fields, all of them looked at
 mod spec; // what is written down
+pub mod lines; // and on which line
 pub mod tax; // what prices contain
 mod policy; // what its buyers may give back
 pub mod look; // how its tickets look

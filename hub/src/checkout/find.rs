@@ -53,8 +53,8 @@ pub async fn orders(pool: &PgPool, text: &str, event_id: Option<i64>) -> sqlx::R
     .await
 }
 
-/// Seats of an order, each said by its number in the plan or as its ticket says it ("Block A 3 12", "Block A Row 3 Seat
-/// 12", in any of our languages); several with commas between. The error is what could not be understood.
+/// Seats of an order, each said by its number in the plan or as its ticket or the map says it ("Block A 3 12", "Block A
+/// Row 3 Seat 12", "Block A, row 3, seat 12", in any of our languages); several with commas between. The error is what could not be understood.
 pub async fn seats(pool: &PgPool, order_id: Uuid, said: &[String]) -> sqlx::Result<Result<Vec<i32>, String>> {
     let known = sqlx::query!(
         r#"select p.seat_no, p.section, p.row_label, p.seat_label
@@ -99,11 +99,14 @@ fn names_of(section: &str, row: &str, number: &str) -> Vec<String> {
         names.push(plain(&format!("{section} {row} {seat_word} {number}")));
         names.push(plain(&format!("{section_word} {section} {row} {seat_word} {number}")));
     }
+    // As the map says it in Japanese and Korean; in English it says what tickets say, with commas.
+    names.push(plain(&format!("{section} {row}列 {number}番")));
+    names.push(plain(&format!("{section} {row}열 {number}번")));
     names
 }
 
 fn plain(text: &str) -> String {
-    text.split(|c: char| c.is_whitespace() || c == '·')
+    text.split(|c: char| c.is_whitespace() || c == '·' || c == ',')
         .filter(|w| !w.is_empty())
         .collect::<Vec<_>>()
         .join(" ")
@@ -122,7 +125,14 @@ mod tests {
     #[test]
     fn a_seat_is_said_as_its_ticket_says_it() {
         let names = names_of("Block A", "3", "12");
-        for text in ["Block A 3 12", "block a  row 3 seat 12", "Section Block A Row 3 Seat 12"] {
+        for text in [
+            "Block A, row 3, seat 12",
+            "Block A 3列 12番",
+            "Block A 3열 12번",
+            "Block A 3 12",
+            "block a  row 3 seat 12",
+            "Section Block A Row 3 Seat 12",
+        ] {
             assert!(names.contains(&plain(text)), "{text}: {names:?}");
         }
         assert!(!names.contains(&plain("Block A 31 2")));

@@ -159,7 +159,8 @@ pub async fn undrawable(pool: &PgPool, settings: &config::Ticket, spec: &Path) -
     .await?;
     let fonts = Fonts::new(&settings.font_dirs);
     let mut said = String::new();
-    for name in [spec.name].into_iter().chain(places) {
+    let tax = spec.tax.map(|tax| tax.name);
+    for name in [spec.name].into_iter().chain(tax).chain(places) {
         let (drawn, missing) = text::named(&fonts, Language::En, &text::clean(&name), false);
         if !missing.is_empty() {
             let _ = writeln!(said, "warning: no font here has all of {name:?}: tickets will read {drawn}");

@@ -345,10 +345,7 @@ pub async fn refund(pool: &PgPool, args: RefundArgs) -> anyhow::Result<()> {
         (true, _, _) => What::All,
         (_, Some(text), _) => {
             let amount = currency::minor(&order.currency, &text).filter(|minor| *minor > 0);
-            What::Amount(
-                amount
-                    .with_context(|| format!("--amount {text}: an amount of {} above 0 is needed", order.currency))?,
-            )
+            What::Amount(amount.with_context(|| not_an_amount(&order.currency, &text))?)
         }
         (_, _, said) if !said.is_empty() => match find::seats(pool, order.id, &said).await? {
             Ok(seats) => What::Seats(seats),
@@ -380,6 +377,10 @@ pub async fn refund(pool: &PgPool, args: RefundArgs) -> anyhow::Result<()> {
         Err(RefundError::Apportion(ApportionError::MoreThanIsLeft { left_minor })) => {
             bail!("only {} is left to give back", currency::amount(&order.currency, left_minor))
         }
+        Err(RefundError::SeatsNeedFate) => {
+            bail!("say what becomes of the seats: --seats-become on-sale, house or dead")
+        }
+        Err(RefundError::OrderNotPaid(state)) => bail!("{}", not_paid(&state)),
         other => other?,
     };
     let given = refund::given_back(pool, request_id).await?.context("it was just written")?;
@@ -388,6 +389,23 @@ pub async fn refund(pool: &PgPool, args: RefundArgs) -> anyhow::Result<()> {
         println!("  {} {} {} ({})", r.kind, currency::amount(&given.currency, r.amount_minor), r.state, r.id);
     }
     Ok(())
+}
+
+fn not_an_amount(currency: &str, text: &str) -> String {
+    let digits = match currency::exponent(currency) {
+        0 => "no digits".to_owned(),
+        n => format!("{n} digits"),
+    };
+    format!("--amount {text}: an amount above 0 is needed, and {currency} has {digits} behind the point")
+}
+
+/// Of an order whose money was never taken, or is back already.
+fn not_paid(state: &str) -> String {
+    match state {
+        "open" => "the order was not paid so far, so nothing can go back (its state is `open`)".to_owned(),
+        "payment_due" => "the order's payment failed, so nothing can go back (its state is `payment_due`)".to_owned(),
+        state => format!("nothing of the order can go back: its state is `{state}`"),
+    }
 }
 
 /// `fullhouse event cancel`

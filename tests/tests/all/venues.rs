@@ -54,6 +54,9 @@ async fn a_change_of_the_venue_is_told_and_one_of_its_zone_is_asked_for() {
     for (arguments, reason) in [
         (["--country", "Germany"], "two capital letters"),
         (["--country", "de"], "two capital letters"),
+        (["--country", "ZZ"], "two capital letters of ISO 3166, such as DE; \"ZZ\" is none"),
+        (["--city", ""], "the city is blank"),
+        (["--venue-name", " "], "the name is blank"),
         (["--time-zone", "Asia/Tokyo"], "has events (1) and is in Europe/Berlin"),
         (["--time-zone", "Mars/Olympus"], "no time zone called"),
     ] {

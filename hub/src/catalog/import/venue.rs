@@ -28,6 +28,9 @@ pub enum VenueFault {
     Zone(clock::LocalTimeError),
     #[error("a country is two capital letters of ISO 3166, such as DE; {0:?} is none")]
     CountryInvalid(String),
+    /// A venue whose name or city is not known says nothing of it.
+    #[error("the {0} is blank: leave it out to keep what is known")]
+    Blank(&'static str),
     #[error(
         "the venue {slug:?} has events ({events}) and is in {from}: --change-time-zone makes it {to}, for events \
          made from then on"
@@ -49,12 +52,32 @@ pub fn is_slug(text: &str) -> bool {
         && text.split('-').all(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()))
 }
 
+/// Of ISO 3166-1, two letters each.
+#[rustfmt::skip]
+const COUNTRIES: &str = "\
+    AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ CA CC \
+    CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO FR GA GB GD \
+    GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP KE KG KH \
+    KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV MW \
+    MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW SA SB SC \
+    SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY \
+    UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW";
+
+fn is_country(code: &str) -> bool {
+    COUNTRIES.split_ascii_whitespace().any(|known| known == code)
+}
+
 /// Says all that is wrong with what is said of a venue. Changes nothing, and keeps its row from being changed.
 pub async fn check(tx: &mut PgConnection, venue: &VenueSpec) -> sqlx::Result<Checked> {
     let mut faults = Vec::new();
     let mut sound = venue.clone();
-    if let Some(country) = sound.country.take_if(|c| c.len() != 2 || !c.bytes().all(|b| b.is_ascii_uppercase())) {
+    if let Some(country) = sound.country.take_if(|c| !is_country(c)) {
         faults.push(VenueFault::CountryInvalid(country));
+    }
+    for (field, text) in [("name", &mut sound.name), ("city", &mut sound.city)] {
+        if text.take_if(|text| text.trim().is_empty()).is_some() {
+            faults.push(VenueFault::Blank(field));
+        }
     }
     if let Some(zone) = &venue.time_zone
         && let Err(e) = clock::zone(zone)
@@ -154,4 +177,16 @@ async fn insert(tx: &mut PgConnection, venue: &VenueSpec) -> sqlx::Result<(i64, 
     .fetch_one(tx)
     .await?;
     Ok((id, vec![format!("venue {}: new, in {zone}", venue.slug)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_country_is_one_that_there_is() {
+        assert_eq!(COUNTRIES.split_ascii_whitespace().count(), 249);
+        assert!(["DE", "JP", "KR", "ZW", "AD"].into_iter().all(is_country));
+        assert!(!["ZZ", "de", "D", "", "DE ", "UK"].into_iter().any(is_country));
+    }
 }

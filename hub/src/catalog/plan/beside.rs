@@ -154,6 +154,9 @@ fn standing(f: &mut Findings, node: &Node<'_>, place: Place<'_>, names: &Names<'
         let Some(fields) = object(f, item, place, "standing area", &known, Refuse) else { continue };
         let id = fields.required_text(f, "id");
         let name = fields.required_text(f, "name");
+        if name.is_some_and(|name| name.trim().is_empty()) {
+            f.fault(place.key("name"), item.line, "name_empty", "a standing area has a name, which tickets say");
+        }
         let uuid = fields.required_text(f, "area");
         let category = fields.required_text(f, "category").and_then(|name| {
             let at = names.categories.iter().position(|c| *c == name);

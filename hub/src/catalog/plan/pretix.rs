@@ -49,9 +49,10 @@ pub(super) fn read(node: &Node<'_>, f: &mut Findings) -> Option<Plan> {
         let place = root.key("size");
         if let Some(size) = object(f, size, place, "size", &["width", "height"], Warn) {
             for side in ["width", "height"] {
-                if let Some(n) = size.required_number(f, side)
-                    && n.fract() != 0.0
-                {
+                let Some(n) = size.required_number(f, side) else { continue };
+                if n <= 0.0 {
+                    f.fault(place.key(side), size.line, "size_invalid", format!("{n} is no size: it is above 0"));
+                } else if n.fract() != 0.0 {
                     let message = format!("{n} is not a whole number, as the format asks for; it is taken");
                     f.warn(&place.key(side).to_string(), size.line, "size_not_whole", "", message);
                 }
@@ -257,6 +258,10 @@ fn seat<'n>(
         }
     }
     let seat_number = fields.required_text(f, "seat_number");
+    if seat_number.is_some_and(|number| visible(number).is_empty()) {
+        let message = "the seat has no number: maps and tickets name its row alone";
+        f.warn(&place.key("seat_number").to_string(), node.line, "seat_number_empty", "", message);
+    }
     let label = seat_number.and_then(|n| label(f, n, seat_label, place.key("seat_number"), node.line));
     let at = fields.required_position(f, "position");
     let category = fields.required_text(f, "category").and_then(|name| {

@@ -363,6 +363,13 @@ fn what_the_format_does_not_know_is_kept_out_with_one_warning() {
 }
 
 #[test]
+fn a_plan_has_a_size_and_a_seat_without_a_number_is_told() {
+    assert_eq!(codes(&with("/size/width", Some(json!(-5)))), [("size_invalid", "size.width".to_owned())]);
+    assert_eq!(codes(&with("/size/height", Some(json!(0)))), [("size_invalid", "size.height".to_owned())]);
+    assert_eq!(warnings(&with(&format!("{SEAT}/seat_number"), Some(json!(" ")))), ["seat_number_empty"]);
+}
+
+#[test]
 fn categories_are_keys() {
     let mut plan = small();
     plan["categories"] = json!([{"name": "c"}, {"name": "c", "color": "#fff"}]);
@@ -507,6 +514,11 @@ fn the_file_beside_is_checked_as_strictly() {
         (json!({"companion": ["A-2"]}), "wrong_type", "companion"),
         (json!({"focus": {"x": 1}}), "field_missing", "focus.y"),
         (json!({"standing": [standing(json!(0))]}), "capacity_invalid", "standing[0].capacity"),
+        (
+            json!({"standing": [{"id": "pit", "area": "u-1", "name": " ", "category": "d", "capacity": 1}]}),
+            "name_empty",
+            "standing[0].name",
+        ),
         (json!({"standing": [standing(json!(2.5))]}), "capacity_invalid", "standing[0].capacity"),
         (json!({"standing": [standing(json!(200_000))]}), "too_many", "standing[0].capacity"),
         (json!({"standing": [standing(json!(4)), standing(json!(4))]}), "id_repeated", "standing[1].id"),
