@@ -48,13 +48,14 @@ impl Ticket {
             page.text(language.fill("ticket.doors", &[("time", &doors.format("%H:%M").to_string())]));
         }
         page.rule();
-        for (name, value) in
-            [("ticket.section", &self.section), ("ticket.row", &self.row), ("ticket.seat", &self.number)]
-        {
-            if !value.trim().is_empty() {
-                page.sum(language.say(name), value);
-            }
+        if !self.section.trim().is_empty() {
+            page.sum(language.say("ticket.section"), &self.section);
         }
+        let place = [("ticket.row", &self.row), ("ticket.seat", &self.number)];
+        let place = place.into_iter().filter(|(_, value)| !value.trim().is_empty());
+        page.headline(
+            place.map(|(name, value)| format!("{} {value}", language.say(name))).collect::<Vec<_>>().join("  "),
+        );
         let kind = language.ticket_type(&self.ticket_type);
         match &self.price {
             Some((currency, minor)) => page.pair(kind, amount(currency, *minor)),

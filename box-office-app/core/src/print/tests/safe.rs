@@ -77,6 +77,24 @@ proptest! {
     }
 }
 
+/// The control: through the most used writer of such bytes, a name opens the drawer.
+#[test]
+fn a_name_that_goes_out_as_it_is_opens_a_drawer() {
+    use escpos::{driver::FileDriver, printer::Printer as Other, utils::Protocol};
+    let folder = Folder::new();
+    let file = folder.0.join("bytes");
+    fs::write(&file, []).unwrap();
+    let mut other = Other::new(FileDriver::open(&file).unwrap(), Protocol::default(), None);
+    other.init().unwrap().writeln("Anna\u{1b}p\0\u{32}\u{7a}").unwrap().print().unwrap();
+    let (_, engine) = sheets(&fs::read(&file).unwrap(), 576);
+    assert_eq!(engine.drawer().len(), 1);
+    let (_, engine) = sheets(
+        ticket("Anna\u{1b}p\0\u{32}\u{7a}").page().commands(&Fonts::new(&[]), &Profile::network("")).bytes(),
+        576,
+    );
+    assert_eq!(engine.drawer().len(), 0);
+}
+
 /// The control: such dots open the drawer of a printer that is sent them as they are.
 #[test]
 fn dots_that_are_not_made_harmless_open_a_drawer() {
