@@ -4,6 +4,8 @@
 //! - A call is written down and committed before it is made, and is repeated byte for byte.
 //! - No database lock is held across a call.
 //! - What is written after a call names the version that it was made for.
+//! - A call that is written down is a new version: whoever has read the attempt before, and lost its lease since, writes
+//!   down no other.
 
 mod refunds; // money that goes back
 
@@ -76,6 +78,7 @@ impl One<'_> {
             let now = clock::now(&mut tx).await?;
             let refund_id = row.refund.as_ref().map(|r| r.id).filter(|_| op == Op::Refund);
             record::write_call(&mut tx, row.id, refund_id, &call, now).await?;
+            transition::supersede(&mut tx, row).await?;
         }
         tx.commit().await?;
         Ok(if fresh { Flow::On } else { Flow::Stop })
