@@ -25,6 +25,11 @@ impl Database {
         (database, clock)
     }
 
+    /// The clock is the test's from now on: the real binary has run on this database, and will not start on it again.
+    pub async fn take_clock(&self) -> Clock {
+        Clock::install(&self.pool).await
+    }
+
     /// For looking behind the wire: to prepare and to assert, never in an actor's place.
     pub fn pool(&self) -> &PgPool {
         &self.pool

@@ -28,6 +28,7 @@ pub mod smtp; // a mail server that keeps what it gets
 pub mod paper; // a document, as other programs see it
 pub mod scene; // where a test about money begins
 pub mod provider; // the payment provider, simulated, and a fan who pays
+pub mod race; // where a race of paying begins
 pub mod line; // a line in front of a sale
 pub mod fairness; // who gets in, under each rule of the door
 pub mod plant; // a sale to steer, second by second

@@ -201,6 +201,24 @@ impl Provider {
         log.as_array().expect("a log").iter().filter(|entry| entry["op"] == op).cloned().collect()
     }
 
+    /// What it was asked for, in order.
+    pub async fn ops(&self) -> Vec<String> {
+        let log = self.show("requests").await;
+        let asked = log.as_array().expect("a log").iter().filter(|entry| entry["op"] != "webhook");
+        asked.map(|entry| entry["op"].as_str().expect("a kind").to_owned()).collect()
+    }
+
+    /// Every event so far, the oldest first.
+    pub async fn events(&self) -> Vec<Value> {
+        self.get("events?limit=100").await["data"].as_array().expect("a page").iter().rev().cloned().collect()
+    }
+
+    /// What whoever has the key is shown.
+    pub async fn get(&self, path: &str) -> Value {
+        let request = self.http.get(format!("{}/v1/{path}", self.url)).bearer_auth(self.settings.secret_key.reveal());
+        request.send().await.expect("it answers").json().await.expect("JSON")
+    }
+
     /// The customer holds a card to the reader.
     pub async fn present_card(&self, reader: &str) {
         let path = format!("test_helpers/terminal/readers/{reader}/present_payment_method");
@@ -354,7 +372,17 @@ impl Provider {
     }
 
     pub async fn call(&self, path: &str, body: String) -> Value {
+        self.send(None, path, body).await
+    }
+
+    /// The same under an idempotency key of the test's own.
+    pub async fn call_under(&self, key: &str, path: &str, body: String) -> Value {
+        self.send(Some(key), path, body).await
+    }
+
+    async fn send(&self, key: Option<&str>, path: &str, body: String) -> Value {
         let request = self.http.post(format!("{}/v1/{path}", self.url)).bearer_auth(self.settings.secret_key.reveal());
+        let request = key.iter().fold(request, |request, key| request.header("idempotency-key", *key));
         request.body(body).send().await.expect("it answers").json().await.expect("JSON")
     }
 }

@@ -97,3 +97,13 @@ fn imports(text: &str) -> Vec<String> {
 fn word(text: &str) -> String {
     text.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
 }
+
+/// The specification of paying has 37 races; each is a test of its own that bears its number.
+#[test]
+fn each_race_of_paying_is_a_test_of_its_own() {
+    let entries = fs::read_dir(workspace().join("tests/tests/all")).unwrap().map(|e| e.unwrap().path());
+    let files = entries.filter(|path| path.is_file());
+    let tests: String = files.map(|path| fs::read_to_string(path).unwrap()).collect();
+    let missing: Vec<u32> = (1..=37).filter(|n| !tests.contains(&format!("async fn race_{n:02}_"))).collect();
+    assert!(missing.is_empty(), "races without a test: {missing:?}");
+}

@@ -29,11 +29,14 @@ mod paying; // from an order to a ticket, and what the buyer is told
 mod tickets; // on paper, at the door, printed again
 mod mail; // what buyers are told
 mod payment_races; // the races of paying, by number
+mod payment_races_webhooks; // those that webhooks run
+mod payment_races_crash; // those against kill -9
+mod payment_races_buyer; // those of buyers with themselves
 mod payment_races_reader; // and the one at a card reader
 mod peers; // clients and servers that we did not write
 mod money_races; // more of them: refunds, orphans, the provider's bad days, clocks
 mod money_races_refunds; // and of refunds alone
-mod money_currency; // taken in another one than was asked for
+mod money_currency; // without hundredths, with thousandths; taken in another one than was asked for
 mod letting_go; // what is decided leaves nothing at the provider
 mod money_input; // amounts that are none, orders that are another's
 mod money_holes_a; // what an attack on the money found

@@ -14,12 +14,11 @@ use fullhouse_tests::{
     fan::{self, Fan},
     hub::Hub,
     provider::{CARD, Provider, key, order, until},
+    race::Race,
     rows::Rows,
     till::Till,
 };
 use serde_json::{Value, json};
-
-use super::payment_races::Race;
 
 async fn closed_for(race: &Race) -> Vec<String> {
     let reasons = gate::reasons(race.database.pool()).await.expect("the test's database answers");

@@ -2,13 +2,10 @@
 //! or taken after everything was decided.
 
 use chrono::TimeDelta;
-use fullhouse_tests::{eventually, provider::key};
+use fullhouse_tests::{eventually, provider::key, race::Race};
 use serde_json::json;
 
-use super::{
-    money_races::{all_back, refunds, till},
-    payment_races::Race,
-};
+use super::money_races::{all_back, refunds};
 
 #[tokio::test]
 async fn race_32_a_slow_look_does_not_take_back_that_a_refund_has_failed() {
@@ -27,7 +24,7 @@ async fn race_32_a_slow_look_does_not_take_back_that_a_refund_has_failed() {
             { "match": { "op": "list_refunds", "nth": 1 }, "effect": { "latency": slow } },
         ]))
         .await;
-    let till = till(&race).await;
+    let till = race.till().await;
     till.refund(&race.order, &key(), all_back()).await.ok();
     race.provider.until_asked("list_refunds").await;
     tokio::time::sleep(std::time::Duration::from_millis(1_700)).await; // by now the provider has read it
@@ -71,7 +68,7 @@ async fn race_32_a_refund_has_failed_before_we_hear_that_it_arrived() {
     race.provider
         .first("refund", json!({ "latency": slow, "outcome": { "kind": "refund_fails_later", "ms": 100 } }))
         .await;
-    let till = till(&race).await;
+    let till = race.till().await;
     till.refund(&race.order, &key(), all_back()).await.ok();
     eventually("people are told", || async {
         (till.get("/api/staff/money").await.ok()["refunds_failed"] == 1).then_some(())
@@ -98,7 +95,7 @@ async fn race_31_a_refund_that_is_refused_after_a_doubt_is_looked_for_first() {
                 { "match": { "op": "refund", "nth": 2 }, "effect": { "status": "400" } },
             ]))
             .await;
-        let till = till(&race).await;
+        let till = race.till().await;
         till.refund(&race.order, &key(), all_back()).await.ok();
         let end = if arrived { "succeeded" } else { "failed" };
         let refused_at = async || -> Option<chrono::DateTime<chrono::Utc>> {
@@ -141,7 +138,7 @@ async fn race_31_a_refund_whose_key_keeps_a_500_is_looked_for_and_goes_on_under_
         race.until("captured").await;
         race.provider.first("refund", json!({ "status": status })).await;
         let began = race.clock.now().await;
-        till(&race).await.refund(&race.order, &key(), all_back()).await.ok();
+        race.till().await.refund(&race.order, &key(), all_back()).await.ok();
         eventually(&format!("it has arrived, {status}"), || async {
             race.database_in_time().await;
             (refunds(&race).await == [("succeeded".to_owned(), 9_000)]).then_some(())
@@ -207,7 +204,7 @@ async fn race_34_money_that_comes_after_the_decision_goes_back_a_few_times_and_t
         race.provider.until_delivered().await;
     }
     assert_eq!(refunds(&race).await.len(), 3, "the rest is for people");
-    let till = till(&race).await;
+    let till = race.till().await;
     let list = till.get("/api/staff/money").await.ok();
     assert_eq!(list["refunds_failed"], 1, "one thing to see to, not three");
     let for_people = list["gate"].as_array().expect("reasons").iter().any(|reason| reason["by_person"] == true);
