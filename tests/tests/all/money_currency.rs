@@ -1,3 +1,4 @@
+//! Currencies: what is paid in those without hundredths, or with thousandths, is what goes back.
 //! Money that was taken in another currency than was asked for: the gate closes, people are told, and what was taken for
 //! nothing goes back as a whole.
 
@@ -7,8 +8,9 @@ use fullhouse::{
 };
 use fullhouse_tests::{
     eventually,
-    provider::{CARD, key, order, until_in_time},
-    scene::Scene,
+    provider::{CARD, key, order, until, until_in_time},
+    rows::Rows,
+    scene::{Scene, seats},
 };
 use serde_json::{Value, json};
 
@@ -67,4 +69,68 @@ async fn a_sale_whose_money_was_taken_in_another_currency_stays_sold_and_a_perso
     assert_eq!(scene.provider.requests("refund").await.len(), 0);
     holds(&scene).await;
     scene.end().await;
+}
+
+/// A currency, its price, its fee of an order, its tax in thousandths of a per cent; what the order of three seats comes to
+/// and the tax in it; and the smallest amount that the provider can be asked for.
+const CURRENCIES: [(&str, i64, i64, i32, i64, i64, i64); 3] = [
+    ("JPY", 3_333, 700, 10_000, 10_699, 973, 1), // no digits behind the point
+    ("KRW", 55_555, 1_000, 10_000, 167_665, 15_241, 1), // none either
+    ("KWD", 12_340, 700, 5_000, 37_720, 1_797, 10), // three, the last of them a 0 for the provider
+];
+
+#[tokio::test]
+async fn what_was_paid_in_yen_won_and_dinars_goes_back_in_parts_to_the_last_unit() {
+    for (currency, price_minor, fee_minor, tax, total, tax_minor, step) in CURRENCIES {
+        let scene = Scene::open(Rows { currency, price_minor, fee_minor, ..Rows::new(2, 10) }).await;
+        scene.run(&format!("update event set tax_name = 'VAT', tax_milli_percent = {tax}")).await;
+        let fan = scene.fan().await;
+        let open = order(&fan, scene.event, &[1, 2, 3]).await;
+        let amounts: Vec<i64> =
+            open["lines"].as_array().expect("lines").iter().map(|l| l["amount_minor"].as_i64().expect("one")).collect();
+        assert_eq!(amounts, [price_minor, price_minor, price_minor, fee_minor]);
+        assert_eq!((&open["currency"], &open["total_minor"]), (&json!(currency), &json!(total)));
+        assert_eq!(open["tax"]["amount_minor"], tax_minor);
+        fan.pay(&open, &key(), CARD).await.ok();
+        let paid = until(&fan, &open, &["captured"]).await;
+        assert!(paid["tickets"].as_array().expect("tickets").iter().all(|t| t["state"] == "valid"));
+        // As it went over the wire, and as the provider has it: not a hundredfold, not a hundredth.
+        let raw = json!({ "amount": total.to_string(), "currency": currency.to_lowercase() });
+        let asked = &scene.provider.requests("create").await[0]["params"];
+        assert_eq!(json!({ "amount": asked["amount"], "currency": asked["currency"] }), raw);
+        let ledger = scene.provider.ledger().await;
+        let intent = &ledger.intents()[0];
+        assert_eq!((&intent["captured"], &intent["currency"]), (&json!(total), &raw["currency"]));
+
+        let amount =
+            |amount: i64| json!({ "what": { "kind": "amount", "amount_minor": amount }, "reason": "a cold hall" });
+        if step > 1 {
+            assert_eq!(
+                scene.till.refund(&paid, &key(), amount(1_000 + step / 2)).await.code(),
+                "tender_invalid",
+                "{currency}"
+            );
+        }
+        let all = json!({ "what": { "kind": "all" }, "seats_become": "on_sale", "reason": "ill" });
+        let mut given = Vec::new();
+        for what in [seats(&[2], "on_sale"), amount(1_000), seats(&[1], "on_sale"), all.clone()] {
+            given.push(scene.till.refund(&paid, &key(), what).await.ok()["amount_minor"].as_i64().expect("an amount"));
+            scene.until_settled().await;
+        }
+        assert_eq!((given[1], given.iter().sum::<i64>()), (1_000, total), "{currency}: {given:?}");
+        assert!(given.iter().all(|amount| *amount > 0 && amount % step == 0), "{currency}: {given:?}");
+        let ledger = scene.provider.ledger().await;
+        let sent: Vec<i64> = ledger.0["refunds"]
+            .as_array()
+            .expect("refunds")
+            .iter()
+            .map(|r| r["amount"].as_i64().expect("one"))
+            .collect();
+        assert_eq!((sent, ledger.refunded()), (given, total), "{currency}: in raw units");
+        let now = scene.now(&paid).await;
+        assert_eq!((&now["state"], &now["tax"]["refunded_minor"]), (&json!("cancelled"), &json!(tax_minor)));
+        assert_eq!(scene.till.refund(&paid, &key(), all).await.code(), "order_not_paid", "and no more");
+        holds(&scene).await;
+        scene.close().await;
+    }
 }
