@@ -6,6 +6,7 @@ use fullhouse_tests::{
     hub::Hub,
     provider::{Provider, key, order},
     rows::Rows,
+    scene::Scene,
     till::Till,
 };
 use serde_json::{Value, json};
@@ -85,4 +86,22 @@ async fn amounts_that_are_none_and_orders_that_are_anothers_are_refused_and_move
     assert!(provider.ledger().await.intents().is_empty());
     hub.stop().await;
     database.finish().await;
+}
+
+#[tokio::test]
+async fn an_order_of_more_than_can_be_charged_is_refused_and_changes_nothing() {
+    let scene = Scene::open(Rows { price_minor: 50_000_000, ..Rows::new(2, 10) }).await;
+    let fan = scene.fan().await;
+    let held = fan.hold(scene.event, &[1, 2]).await.ok();
+    let hold = held["hold"]["id"].as_str().expect("a hold");
+    assert_eq!(fan.checkout(hold).await.code(), "tender_invalid", "1,000,000.00 and no cent less");
+    let walk_in = scene.till.hold(scene.event, &[3, 4]).await.ok();
+    assert_eq!(scene.till.sell_for_cash(&walk_in, 100_000_000).await.code(), "tender_invalid");
+    assert_eq!(scene.count(r#"select count(*) from "order""#).await, 0);
+    assert_eq!(fan.my_hold(scene.event).await.ok()["hold"]["seats"], json!([1, 2]));
+    assert_eq!((scene.status(1).await, scene.status(3).await), (1, 1), "held, as before");
+    // The control: one of them is within it.
+    fan.release_seats(hold, &[2]).await.ok();
+    assert_eq!(fan.checkout(hold).await.ok()["order"]["total_minor"], 50_000_000);
+    scene.close().await;
 }

@@ -108,12 +108,21 @@ async fn what_is_not_the_orders_price_is_not_charged() {
     let path = format!("/api/orders/{}/pay", open["id"].as_str().expect("an id"));
     let pay =
         |amount: Value, currency: &str| json!({ "payment_method": CARD, "amount_minor": amount, "currency": currency });
-    for (amount, currency) in
-        [(0, "JPY"), (-10_000, "JPY"), (9_999, "JPY"), (1_000_000, "JPY"), (10_000, "EUR"), (10_000, "jpy")]
-    {
+    let before = (scene.now(&open).await, fan.my_hold(scene.event).await.ok()["hold"].clone());
+    for (amount, currency) in [
+        (0, "JPY"),
+        (-10_000, "JPY"),
+        (9_999, "JPY"),
+        (1_000_000, "JPY"),
+        (100_000_000, "JPY"), // more than any order may cost
+        (i64::MAX, "JPY"),
+        (i64::MIN, "JPY"),
+        (10_000, "EUR"),
+        (10_000, "jpy"),
+    ] {
         assert_eq!(fan.post_once(&path, &key(), pay(json!(amount), currency)).await.code(), "amount_mismatch");
     }
-    for amount in [json!(1e308), json!("10000"), json!(100.5), json!(null)] {
+    for amount in [json!(1e308), json!(u64::MAX), json!("10000"), json!(100.5), json!(null)] {
         assert_eq!(fan.post_once(&path, &key(), pay(amount, "JPY")).await.code(), "json_invalid");
     }
     assert_eq!(fan.post(&path, pay(json!(10_000), "JPY")).await.code(), "idempotency_key_missing");
@@ -121,6 +130,12 @@ async fn what_is_not_the_orders_price_is_not_charged() {
     let gone = path.replace(open["id"].as_str().unwrap(), "00000000-0000-0000-0000-000000000000");
     assert_eq!(fan.post_once(&gone, &key(), pay(json!(10_000), "JPY")).await.code(), "order_unknown");
     assert!(scene.provider.ledger().await.intents().is_empty());
+    assert_eq!(
+        (scene.now(&open).await, fan.my_hold(scene.event).await.ok()["hold"].clone()),
+        before,
+        "nothing has changed"
+    );
+    assert_eq!(scene.count("select count(*) from attempt").await, 0);
 
     fan.pay(&open, &key(), CARD).await.ok();
     until(&fan, &open, &["captured"]).await;
