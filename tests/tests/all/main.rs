@@ -47,6 +47,7 @@ mod reconcile_lists; // what the lists of money may hide or get wrong, knob by k
 mod exchange; // what staff do with an order besides
 mod swap; // seats of another evening, and what is paid up by card
 mod money_holes_b; // what somebody who looked for holes in paying has found
+mod secrets; // a talkative hub tells none
 mod readme; // what the README says to type
 mod command_line; // the binary as an operator meets it
 mod demo; // one command, and gone without a trace
