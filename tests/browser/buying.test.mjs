@@ -165,6 +165,43 @@ test('an own hold never stands in the way: reload, Back, a second tab', async ()
   await page.waitForFunction(() => window.__fullhouse.mine().length === 0);
 });
 
+// A letter that is in no font, since it is nobody's.
+const NOBODYS = '\u{F0000}';
+
+test('who has a name that no font has is told before paying what the tickets will say, in their language', async () => {
+  for (const [locale, words] of [
+    ['en-GB', 'Your tickets will say: '],
+    ['ja', 'チケット'],
+    ['ko', '티켓'],
+  ]) {
+    await page.context().close();
+    const phone = { width: 390, height: 844 };
+    page = await (await chrome.newContext({ locale, viewport: phone })).newPage();
+    await signUp(page, house, `Ana ${NOBODYS} Seat`);
+    await toPayment();
+    const note = page.getByTestId('name-on-tickets');
+    await note.waitFor();
+    const said = await note.textContent();
+    assert.ok(said.includes(words) && said.includes('Ana [U+F0000] Seat'), said);
+    const [box, form] = [
+      await note.boundingBox(),
+      await page.getByTestId('card-form').boundingBox(),
+    ];
+    assert.ok(box.y + box.height <= form.y, 'it stands before the card');
+    assert.ok(box.x >= 0 && box.x + box.width <= phone.width, 'and fits the window');
+    if (locale !== 'en-GB') continue;
+    await payWith(page, CARD.good);
+    await tickets();
+    assert.equal(await note.count(), 0, 'it is no news then');
+  }
+});
+
+test('who has a name that can be printed reads nothing of it', async () => {
+  await signUp(page, house, 'Łukasz Žižek');
+  await toPayment();
+  assert.equal(await page.getByTestId('name-on-tickets').count(), 0);
+});
+
 test('a ticket is given back for what the page said before, and its seat is free again', async () => {
   await signUp(page, house);
   await toPayment();

@@ -190,12 +190,12 @@ export async function browser() {
 let people = 0;
 
 /** Signs up by the form, with an address that nobody had. */
-export async function signUp(page, house) {
+export async function signUp(page, house, name = 'Ana Seat') {
   const email = `browser${process.pid}-${++people}@example.com`;
   await page.goto(`${house.url}/signin`);
   if (await page.getByTestId('signin-form').isVisible())
     await page.getByTestId('switch-signin').click();
-  await page.getByTestId('name').fill('Ana Seat');
+  await page.getByTestId('name').fill(name);
   await page.getByTestId('email').fill(email);
   await page.getByTestId('password').fill('a long enough password');
   await page.getByTestId('submit-signin').click();
