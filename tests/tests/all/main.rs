@@ -27,6 +27,7 @@ mod aborts; // clients that hang up inside BEGIN and COMMIT
 mod crash; // the hub killed at any moment
 mod paying; // from an order to a ticket, and what the buyer is told
 mod tickets; // on paper, at the door, printed again
+mod printing; // a till's printer, its ledger, and the hub's
 mod mail; // what buyers are told
 mod payment_races; // the races of paying, by number
 mod payment_races_webhooks; // those that webhooks run
