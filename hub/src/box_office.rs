@@ -12,6 +12,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 mod papers; // what staff do with tickets: reissue, print, send again
+pub mod leases; // seats that a terminal sells without a network
 pub mod terminals; // how terminals are; renamed, locked, revoked
 
 pub use self::papers::{TicketError, begin_prints, mail_again, reissue, report_print};
@@ -327,7 +328,7 @@ pub enum BlockError {
     EventUnknown,
     #[error("the event has no seats {0:?}")]
     SeatUnknown(Vec<SeatNo>),
-    /// Held or sold, or retired from the plan: nothing was changed.
+    /// Held or sold, leased to a terminal, or retired from the plan: nothing was changed.
     #[error("seats {0:?} are in use")]
     SeatsInUse(Vec<SeatNo>),
     /// Somebody gave them up for good: only [`Block::Revive`] puts them on sale.
@@ -374,7 +375,7 @@ async fn block_in(
 ) -> Result<(), BlockError> {
     let now = clock::now(tx).await?;
     let rows = sqlx::query!(
-        r#"select s.seat_no, s.status, s.version, s.held_until, p.retired,
+        r#"select s.seat_no, s.status, s.version, s.held_until, p.retired, s.lease_id is not null as "leased!",
                   coalesce((select n.verb = 'kill' from seat_note n where n.event_id = s.event_id and n.seat_no = s.seat_no
                             order by n.id desc limit 1), false) and s.status = 3 as "dead!"
            from event_seat s join event e on e.id = s.event_id
@@ -404,7 +405,7 @@ async fn block_in(
     for row in rows {
         let over = row.status == 1 && row.held_until.is_some_and(|until| until <= now);
         let status = if over { Status::Available } else { Status::from_bits(row.status as u8) };
-        if row.retired {
+        if row.retired || row.leased {
             in_use.push(row.seat_no);
         } else if status == from {
             change.push((row.seat_no, row.version));

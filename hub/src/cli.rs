@@ -1,6 +1,7 @@
 //! The command line: subcommands, and what each needs before its own module takes over.
 
 mod commands; // tickets' keys and codes, the queue of mail
+mod leases; // seats that terminals sell without a network
 mod money; // what is not settled, refunds, the books, the gate
 mod queue; // waiting rooms
 mod verify_draw; // whether a draw is what it says
@@ -62,6 +63,9 @@ enum Command {
     /// Enrol tills and kiosks: whatever sells by a token of its own.
     #[command(subcommand)]
     Terminal(Terminal),
+    /// Seats that terminals sell without a network: how they stand, and what needs a person.
+    #[command(subcommand)]
+    Lease(leases::LeaseCommand),
     /// Make operators: accounts that may use the staff's side of the API.
     #[command(subcommand)]
     Operator(Operator),
@@ -321,6 +325,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
             println!("the token of {name} is refused from now on");
             Ok(())
         }
+        Command::Lease(command) => report(leases::run(&open(&config).await?, command).await?),
         Command::Ticket(TicketCommand::Verify { code, keys, dead, event }) => {
             report(commands::verify(&code, &keys, dead.as_deref(), event.as_deref())?)
         }

@@ -251,6 +251,55 @@ invariants! {
           and not exists (select from "order" o where o.hold_id = h.id and o.confirmed_at is not null)
         limit $1"#;
 
+    /// A seat that is leased is so on both sides: its row names the open lease that has it.
+    leased_seat_mismatch: r#"
+        select event_id as "event_id?", format('seat %s: its row names lease %s, lease %s has it', seat_no, row_says, lease_says) as "what!"
+        from (
+            select s.event_id, s.seat_no, s.lease_id as row_says, l.lease_id as lease_says
+            from event_seat s
+                 left join lease_seat l on l.event_id = s.event_id and l.seat_no = s.seat_no and l.state = 'leased'
+            where ($2::bigint[] is null or s.event_id = any ($2)) and s.lease_id is distinct from l.lease_id
+            union all
+            select l.event_id, l.seat_no, l.lease_id, null
+            from lease_seat l join lease e on e.id = l.lease_id
+            where ($2::bigint[] is null or l.event_id = any ($2))
+              and (l.event_id <> e.event_id or (l.state = 'leased' and e.state <> 'open'))
+        ) as m
+        limit $1"#;
+
+    /// A seat that was sold of a lease was sold to that order, and its printed code is its ticket's.
+    leased_sale_mismatch: r#"
+        select l.event_id as "event_id?", format('seat %s of lease %s is %s to order %s', l.seat_no, l.lease_id, l.state, l.order_id) as "what!"
+        from lease_seat l
+        where ($2::bigint[] is null or l.event_id = any ($2))
+          and ((l.order_id is not null
+                and not exists (select from order_line o where o.order_id = l.order_id and o.seat_no = l.seat_no and o.state <> 'open'))
+            or (l.state = 'sold'
+                and not exists (select from ticket t where t.id = l.ticket_id and t.code = l.code and t.order_id = l.order_id))
+            or (l.state <> 'sold' and exists (select from ticket t where t.id = l.ticket_id)))
+        limit $1"#;
+
+    /// A terminal's journal is settled without a gap.
+    journal_gap: r#"
+        select null::bigint as "event_id?", format('the journal of terminal %s is at %s and has %s sales up to %s', terminal_id, next_seq, sales, last) as "what!"
+        from (
+            select j.terminal_id, j.next_seq, count(e.seq) as sales, coalesce(max(e.seq), 0) as last
+            from journal j left join journal_entry e on e.terminal_id = j.terminal_id
+            group by j.terminal_id
+        ) as j
+        where $2::bigint[] is null and (sales <> next_seq - 1 or last <> next_seq - 1)
+        limit $1"#;
+
+    /// What a terminal sold without a network was settled at what lies in its drawer, or is on the list of staff.
+    journal_without_money: r#"
+        select e.event_id as "event_id?", format('sale %s of terminal %s over %s became order %s', e.seq, e.terminal_id, e.total_minor, e.order_id) as "what!"
+        from journal_entry e left join "order" o on o.id = e.order_id
+        where ($2::bigint[] is null or e.event_id = any ($2))
+          and e.refusal is null
+          and (o.id is null or o.currency <> e.currency or o.confirmed_at is null
+               or not exists (select from tender t where t.order_id = o.id and t.kind = 'cash' and t.amount_minor = e.total_minor))
+        limit $1"#;
+
     /// A ticket that is not void is for a seat that was sold.
     ticket_without_sale: r#"
         select t.event_id as "event_id?", format('ticket %s for seat %s of order %s', t.id, t.seat_no, t.order_id) as "what!"

@@ -4,7 +4,7 @@
 //! - One transaction: an import that fails changes nothing.
 //! - A guid keeps its seat number for ever. New seats are appended, missing ones are retired; a
 //!   retired seat that comes back has its number again.
-//! - No seat that is held (by the database's clock) or sold for any event may vanish.
+//! - No seat that is held (by the database's clock), sold or leased to a terminal for any event may vanish.
 //! - The same content is the same revision: importing it again changes nothing.
 //! - Locks: the plan's row, then its events in ascending order, then the clock is read.
 
@@ -53,13 +53,13 @@ pub struct LostSeat {
     pub row: String,
     pub seat: String,
     pub guid: String,
-    pub sold: bool,
+    /// What it is instead of free: held, sold, or leased to a terminal.
+    pub state: &'static str,
 }
 
 impl std::fmt::Display for LostSeat {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let state = if self.sold { "sold" } else { "held" };
-        let Self { event, section, row, seat, guid, .. } = self;
+        let Self { event, section, row, seat, guid, state } = self;
         write!(f, "{event}: {section:?}, row {row:?}, seat {seat:?} (guid {guid:?}) is {state}")
     }
 }
@@ -278,7 +278,8 @@ async fn losses(
     let event_ids: Vec<i64> = events.iter().map(|e| e.0).collect();
     let owned = sqlx::query!(
         "select event_id, seat_no, status from event_seat
-          where event_id = any($1) and seat_no = any($2) and (status = 2 or (status = 1 and held_until > $3))",
+          where event_id = any($1) and seat_no = any($2)
+            and (status = 2 or (status = 1 and held_until > $3) or lease_id is not null)",
         &event_ids,
         &vanishing,
         now,
@@ -299,7 +300,11 @@ async fn losses(
                 row: seat.row_label.clone(),
                 seat: seat.seat_label.clone(),
                 guid: seat.guid.clone(),
-                sold: row.status == i16::from(Status::Sold),
+                state: match Status::from_bits(row.status as u8) {
+                    Status::Sold => "sold",
+                    Status::Held => "held",
+                    _ => "leased to a terminal",
+                },
             }
         })
         .collect();

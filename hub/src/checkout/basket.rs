@@ -55,11 +55,11 @@ pub enum CheckoutError {
 const TOTAL_MINOR_MAX: i64 = 99_999_999;
 
 #[derive(Debug, PartialEq, Eq)]
-struct Line {
-    seat_no: Option<SeatNo>,
-    ticket_type: Option<String>,
-    fee_code: Option<String>,
-    amount_minor: i64,
+pub(super) struct Line {
+    pub seat_no: Option<SeatNo>,
+    pub ticket_type: Option<String>,
+    pub fee_code: Option<String>,
+    pub amount_minor: i64,
 }
 
 /// Prices a live hold. The same basket again finds the same order; another one replaces it.
@@ -119,7 +119,7 @@ async fn price_in(tx: &mut Tx, event_id: i64, basket: &Basket) -> Result<Uuid, C
     } else if basket.channel == Channel::Web {
         check_room(tx, event_id, now).await?;
     }
-    insert(tx, event_id, basket, &lines, now).await
+    Ok(insert(tx, event_id, basket, &lines, now).await?)
 }
 
 /// Whether one more may check out. Exact: the event's lock is held.
@@ -200,13 +200,13 @@ async fn open_lines(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<Vec<Line>> {
     .await
 }
 
-async fn insert(
+pub(super) async fn insert(
     tx: &mut Tx,
     event_id: i64,
     basket: &Basket,
     lines: &[Line],
     now: DateTime<Utc>,
-) -> Result<Uuid, CheckoutError> {
+) -> sqlx::Result<Uuid> {
     let id = Uuid::now_v7();
     let total: i64 = lines.iter().map(|l| l.amount_minor).sum();
     sqlx::query!(

@@ -14,11 +14,13 @@ pub mod log; // what people did to an order
 pub mod find; // an order, by whatever somebody has
 mod basket; // a hold becomes a priced order
 mod sale; // an order becomes sold seats
+mod leased; // what a terminal sold without a network becomes an order
 
 use rand::Rng;
 
 pub use self::{
     basket::{Basket, CheckoutError, price},
+    leased::{LeasedSale, sell_leased},
     sale::{ConfirmError, Confirmed, Tendered, claim, confirm},
 };
 

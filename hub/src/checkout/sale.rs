@@ -98,6 +98,17 @@ pub async fn claim(pool: PgPool, order_id: Uuid, buyer_id: Uuid) -> Result<(), C
 /// A refusal writes nothing, so that the caller may go on in the same transaction and write down
 /// what becomes of the money.
 pub async fn confirm(tx: &mut Tx, order_id: Uuid, tendered: Tendered, actor: &str) -> Result<Confirmed, ConfirmError> {
+    confirm_with(tx, order_id, tendered, actor, None).await
+}
+
+/// [`confirm`], with tickets that exist already, one for each seat, in the order of their numbers.
+pub(super) async fn confirm_with(
+    tx: &mut Tx,
+    order_id: Uuid,
+    tendered: Tendered,
+    actor: &str,
+    tickets: Option<&[ticket::Made]>,
+) -> Result<Confirmed, ConfirmError> {
     let order = sqlx::query!(
         r#"select event_id, hold_id, state, currency, total_minor - credit_minor as "due_minor!", credit_minor
            from "order" where id = $1 for no key update"#,
@@ -202,7 +213,10 @@ pub async fn confirm(tx: &mut Tx, order_id: Uuid, tendered: Tendered, actor: &st
         .await?;
     }
     let state = if card { ticket::State::Pending } else { ticket::State::Valid };
-    ticket::issue(tx, order_id, order.event_id, &seats, state, now).await?;
+    match tickets {
+        None => ticket::issue(tx, order_id, order.event_id, &seats, state, now).await?,
+        Some(made) => ticket::issue_made(tx, order_id, order.event_id, made, state, now).await?,
+    }
     if !card {
         mail::enqueue(tx, mail::Kind::Tickets, order_id, "").await?; // a card's tickets go out once they are paid
     }

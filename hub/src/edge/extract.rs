@@ -231,6 +231,7 @@ pub(super) fn unknown_at(route: &str) -> Code {
         Some("holds") => Code::HoldUnknown,
         Some("orders") => Code::OrderUnknown,
         Some("tickets") => Code::TicketUnknown,
+        Some("leases") => Code::LeaseUnknown,
         Some("terminals") => Code::TerminalUnknown,
         _ => Code::NotFound,
     }

@@ -15,6 +15,7 @@ pub mod payments; // an order is paid
 pub mod tickets; // on paper, at the door, printed again
 pub mod box_office; // what terminals do
 pub mod terminals; // how terminals are; renamed, locked, revoked
+pub mod leases; // selling without a network
 pub mod staff; // refunds, the gate, what is not settled
 pub mod staff_queue; // pace, pause and draw of a waiting room
 pub mod staff_orders; // orders looked up, exchanged, noted
@@ -94,6 +95,12 @@ fn api() -> OpenApiRouter<Hub> {
         .routes(routes!(tickets::begin_prints, tickets::prints))
         .routes(routes!(tickets::report_print))
         .routes(routes!(tickets::mail_again))
+        .routes(routes!(leases::grant_lease, leases::own_leases))
+        .routes(routes!(leases::settle_journal))
+        .routes(routes!(leases::close_lease))
+        .routes(routes!(leases::list_leases))
+        .routes(routes!(leases::write_off_lease))
+        .routes(routes!(leases::see_to_journal))
         .routes(routes!(terminals::report))
         .routes(routes!(terminals::list))
         .routes(routes!(terminals::change_terminal))

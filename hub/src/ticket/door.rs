@@ -23,10 +23,14 @@ pub async fn dead(
     if !known {
         return Ok(None);
     }
-    // A ticket that died before deaths had a time is always told.
+    // A ticket that died before deaths had a time is always told. What was leased to a terminal is on paper there, or
+    // may be, without being a ticket of ours.
     let dead = sqlx::query_scalar!(
-        "select id from ticket where event_id = $1 and state = 'void'
-           and ($2::timestamptz is null or voided_at is null or voided_at >= $2) order by voided_at, id",
+        r#"select d.id as "id!" from (
+             select id, voided_at as died_at from ticket where event_id = $1 and state = 'void'
+             union all
+             select ticket_id, dead_at from lease_seat where event_id = $1 and dead_at is not null) as d
+           where $2::timestamptz is null or d.died_at is null or d.died_at >= $2 order by d.died_at, d.id"#,
         event_id,
         since
     )

@@ -44,19 +44,47 @@ pub async fn issue(
     tx: &mut Tx,
     order_id: Uuid,
     event_id: i64,
-    seat_nos: &[i32],
+    seat_nos: &[SeatNo],
     state: State,
     now: DateTime<Utc>,
 ) -> sqlx::Result<()> {
+    let made = make(tx, event_id, seat_nos, now).await?;
+    issue_made(tx, order_id, event_id, &made, state, now).await
+}
+
+/// What stands on a ticket that is no row yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Made {
+    pub seat_no: SeatNo,
+    pub ticket_id: Uuid,
+    pub code: String,
+}
+
+/// Signs a code for each seat. Nothing is written down.
+pub async fn make(tx: &mut Tx, event_id: i64, seat_nos: &[SeatNo], now: DateTime<Utc>) -> sqlx::Result<Vec<Made>> {
     let (key_id, secret) = key::signing_key(tx, now).await?;
-    let (mut ids, mut codes) = (Vec::with_capacity(seat_nos.len()), Vec::with_capacity(seat_nos.len()));
-    for &seat_no in seat_nos {
+    let sign = |&seat_no: &SeatNo| {
         let mut chance = [0; 16];
         rand::rng().fill_bytes(&mut chance);
         let ticket_id = Uuid::from_bytes(chance);
-        codes.push(code::sign(&code::Claim { key_id: key_id as u16, ticket_id, event_id, seat_no }, &secret));
-        ids.push(ticket_id);
-    }
+        let code = code::sign(&code::Claim { key_id: key_id as u16, ticket_id, event_id, seat_no }, &secret);
+        Made { seat_no, ticket_id, code }
+    };
+    Ok(seat_nos.iter().map(sign).collect())
+}
+
+/// [`issue`], of tickets that may be on paper already: a terminal printed them from its lease.
+pub async fn issue_made(
+    tx: &mut Tx,
+    order_id: Uuid,
+    event_id: i64,
+    made: &[Made],
+    state: State,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    let ids: Vec<Uuid> = made.iter().map(|m| m.ticket_id).collect();
+    let seat_nos: Vec<SeatNo> = made.iter().map(|m| m.seat_no).collect();
+    let codes: Vec<String> = made.iter().map(|m| m.code.clone()).collect();
     sqlx::query!(
         "insert into ticket (id, order_id, event_id, seat_no, code, state, created_at)
          select t.id, $1, $2, t.seat_no, t.code, $3, $4
@@ -66,7 +94,7 @@ pub async fn issue(
         state.name(),
         now,
         &ids,
-        seat_nos,
+        &seat_nos,
         &codes,
     )
     .execute(&mut **tx)

@@ -62,18 +62,43 @@ pub async fn begin(tx: &mut Tx, order_id: Uuid, named: &[Uuid], actor: &str) -> 
             created_at: now,
         })
         .collect();
+    let (ids, of): (Vec<Uuid>, Vec<Uuid>) = jobs.iter().map(|job| (job.id, job.ticket_id)).unzip();
+    open(tx, order_id, &ids, &of, actor, now).await?;
+    Ok(jobs)
+}
+
+/// Writes down that a terminal without a network has printed these, or may have: a job whose end it did not tell.
+pub async fn write_down_printed(
+    tx: &mut Tx,
+    order_id: Uuid,
+    ticket_ids: &[Uuid],
+    actor: &str,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    let ids: Vec<Uuid> = ticket_ids.iter().map(|_| Uuid::now_v7()).collect();
+    open(tx, order_id, &ids, ticket_ids, actor, now).await
+}
+
+async fn open(
+    tx: &mut Tx,
+    order_id: Uuid,
+    ids: &[Uuid],
+    ticket_ids: &[Uuid],
+    actor: &str,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
     sqlx::query!(
         "insert into ticket_print (id, ticket_id, order_id, actor, created_at)
          select id, ticket_id, $3, $4, $5 from unnest($1::uuid[], $2::uuid[]) as j (id, ticket_id)",
-        &jobs.iter().map(|job| job.id).collect::<Vec<_>>(),
-        &jobs.iter().map(|job| job.ticket_id).collect::<Vec<_>>(),
+        ids,
+        ticket_ids,
         order_id,
         actor,
         now
     )
     .execute(&mut **tx)
     .await?;
-    Ok(jobs)
+    Ok(())
 }
 
 /// Writes down what became of a job. The first report decides; the same again changes nothing. False: there

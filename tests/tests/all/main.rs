@@ -18,6 +18,8 @@ mod holding; // holding seats over the wire
 mod desks; // what a hub's desks take up
 mod box_office; // what each kind of terminal may do
 mod terminals; // how terminals are; renamed, locked, revoked
+mod leases; // seats that a terminal sells without a network
+mod lease_races; // and who else is at them in the same moment
 mod fairness; // what each rule of the door is worth
 mod load; // what hubs measure of themselves
 mod pace; // how fast a line is called, whatever goes wrong

@@ -38,7 +38,8 @@ pub async fn edit(tx: &mut PgConnection, spec: &EventSpec) -> Result<Edited, Eve
     db::lock_event(tx, id).await?; // neither a hold nor an import comes between
     let event = sqlx::query!(
         r#"select e.plan_revision_id, e.currency, e.starts_at, e.doors_at, v.slug as venue, v.time_zone as venue_zone, p.name as plan,
-                  exists (select from "order" o where o.event_id = e.id) as "sold!"
+                  (exists (select from "order" o where o.event_id = e.id)
+                   or exists (select from lease l where l.event_id = e.id)) as "sold!"
            from event e join plan_revision r on r.id = e.plan_revision_id
                 join plan p on p.id = r.plan_id join venue v on v.id = p.venue_id
            where e.id = $1"#,
@@ -50,7 +51,7 @@ pub async fn edit(tx: &mut PgConnection, spec: &EventSpec) -> Result<Edited, Eve
         faults.push(format!("plan: the event is on the plan {:?} of {:?} and stays there", event.plan, event.venue));
     }
     if event.sold && event.currency != spec.currency {
-        faults.push(format!("currency: there are orders in {}", event.currency));
+        faults.push(format!("currency: there are orders or leases in {}", event.currency));
     }
     let mut stage = read_stage(tx, event.plan_revision_id, event.venue_zone).await?;
     // A category whose seats have left the plan keeps its level, since old seats name it.
