@@ -29,6 +29,8 @@ const SALE: u8 = 1;
 const SETTLED: u8 = 2;
 const LEASE_TAKEN: u8 = 3;
 const LEASE_CLOSED: u8 = 4;
+const LEASE_REPORTED: u8 = 5;
+const LEASE_ASKED: u8 = 6;
 
 /// Why a journal could not be opened.
 #[derive(Debug, Error)]
@@ -64,6 +66,9 @@ pub enum AppendError {
     /// A lease sells only in the process that got it.
     #[error("lease {0} was taken or closed before")]
     LeaseKnown(Uuid),
+    /// Only what is closed was reported so.
+    #[error("lease {0} is not closed")]
+    LeaseOpen(Uuid),
 }
 
 /// A lease as the journal knows it.
@@ -72,6 +77,8 @@ pub enum LeaseMark {
     Taken,
     /// Nothing is sold from it again.
     Closed,
+    /// The hub knows that it is closed.
+    Reported,
 }
 
 /// Where the frames go. A write is kept once `sync` has answered.
@@ -112,6 +119,8 @@ struct State {
     sales: BTreeMap<u64, Vec<u8>>,
     outcomes: BTreeMap<u64, Vec<u8>>,
     leases: BTreeMap<Uuid, LeaseMark>,
+    /// Keys that leases were asked for with.
+    asked: BTreeSet<Uuid>,
 }
 
 impl Journal<File> {
@@ -173,6 +182,11 @@ impl<M: Medium> Journal<M> {
         self.sales().filter(|(n, _)| !self.state.outcomes.contains_key(n))
     }
 
+    /// How many those are.
+    pub fn unsettled_count(&self) -> usize {
+        self.state.sales.len() - self.state.outcomes.len()
+    }
+
     /// What the hub made of a sale, in its words.
     pub fn outcome(&self, number: u64) -> Option<&[u8]> {
         self.state.outcomes.get(&number).map(Vec::as_slice)
@@ -185,7 +199,21 @@ impl<M: Medium> Journal<M> {
 
     /// Leases whose closing report has not been made.
     pub fn leases_open(&self) -> BTreeSet<Uuid> {
-        self.state.leases.iter().filter(|(_, m)| **m == LeaseMark::Taken).map(|(id, _)| *id).collect()
+        self.leases_marked(LeaseMark::Taken)
+    }
+
+    /// Leases that are closed here, and not known to be so at the hub.
+    pub fn leases_unreported(&self) -> BTreeSet<Uuid> {
+        self.leases_marked(LeaseMark::Closed)
+    }
+
+    fn leases_marked(&self, mark: LeaseMark) -> BTreeSet<Uuid> {
+        self.state.leases.iter().filter(|(_, m)| **m == mark).map(|(id, _)| *id).collect()
+    }
+
+    /// Whether a lease was asked for with this key, by this process or an earlier one that had this journal.
+    pub fn has_asked(&self, key: Uuid) -> bool {
+        self.state.asked.contains(&key)
     }
 
     /// Keeps a sale, and answers its number once it is on the disk. The number is also what `body` is asked with.
@@ -230,9 +258,35 @@ impl<M: Medium> Journal<M> {
     /// What [`Journal::sell`] answers.
     pub fn close_lease(&mut self, id: Uuid) -> Result<(), AppendError> {
         match self.lease(id) {
-            Some(LeaseMark::Closed) => Ok(()),
+            Some(LeaseMark::Closed | LeaseMark::Reported) => Ok(()),
             _ => self.add(Frame { kind: LEASE_CLOSED, number: 0, body: id.as_bytes().to_vec() }),
         }
+    }
+
+    /// Notes that the hub has a closed lease's report. Again changes nothing.
+    ///
+    /// # Errors
+    /// [`AppendError::LeaseOpen`], or what [`Journal::sell`] answers.
+    pub fn report_lease(&mut self, id: Uuid) -> Result<(), AppendError> {
+        match self.lease(id) {
+            Some(LeaseMark::Reported) => Ok(()),
+            Some(LeaseMark::Closed) => {
+                self.add(Frame { kind: LEASE_REPORTED, number: 0, body: id.as_bytes().to_vec() })
+            }
+            Some(LeaseMark::Taken) | None => Err(AppendError::LeaseOpen(id)),
+        }
+    }
+
+    /// Notes the key that a lease is about to be asked for with: if the answer is lost, the lease is known to be one that
+    /// never sold. One that an earlier journal of this terminal sold from, before it was lost, has no key here.
+    ///
+    /// # Errors
+    /// What [`Journal::sell`] answers.
+    pub fn ask_lease(&mut self, key: Uuid) -> Result<(), AppendError> {
+        if self.has_asked(key) {
+            return Ok(());
+        }
+        self.add(Frame { kind: LEASE_ASKED, number: 0, body: key.as_bytes().to_vec() })
     }
 
     fn add(&mut self, frame: Frame) -> Result<(), AppendError> {
@@ -267,7 +321,13 @@ impl State {
                 self.outcomes.insert(frame.number, frame.body).is_none()
             }
             LEASE_TAKEN => id.is_some_and(|id| self.leases.insert(id, LeaseMark::Taken).is_none()),
-            LEASE_CLOSED => id.is_some_and(|id| self.leases.insert(id, LeaseMark::Closed) != Some(LeaseMark::Closed)),
+            LEASE_CLOSED => {
+                id.is_some_and(|id| matches!(self.leases.insert(id, LeaseMark::Closed), None | Some(LeaseMark::Taken)))
+            }
+            LEASE_REPORTED => {
+                id.is_some_and(|id| self.leases.insert(id, LeaseMark::Reported) == Some(LeaseMark::Closed))
+            }
+            LEASE_ASKED => id.is_some_and(|id| self.asked.insert(id)),
             _ => false,
         }
     }
@@ -280,7 +340,14 @@ fn replay(bytes: &[u8], terminal: Uuid) -> Result<(State, usize), OpenError> {
     if owner != terminal {
         return Err(OpenError::OfAnother(owner));
     }
-    let mut state = State { seal, next, sales: BTreeMap::new(), outcomes: BTreeMap::new(), leases: BTreeMap::new() };
+    let mut state = State {
+        seal,
+        next,
+        sales: BTreeMap::new(),
+        outcomes: BTreeMap::new(),
+        leases: BTreeMap::new(),
+        asked: BTreeSet::new(),
+    };
     let mut at = HEAD_BYTES;
     loop {
         match frame::read(state.seal, &bytes[at..]) {

@@ -15,7 +15,8 @@ use std::{
     time::Duration,
 };
 
-use serde::{Deserialize, Serialize};
+use fullhouse_protocol::lease::Lease;
+pub use fullhouse_protocol::lease::{OfflineSale, SoldSeat};
 use thiserror::Error;
 use uuid::Uuid;
 
@@ -52,29 +53,21 @@ pub struct Granted {
     pub seats: BTreeMap<i32, LeasedSeat>,
 }
 
-/// A seat of an offline sale, as it is journalled.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SoldSeat {
-    pub seat_no: i32,
-    pub ticket_type: String,
-    pub amount_minor: i64,
-}
-
-/// The body of a journalled sale.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct OfflineSale {
-    pub seq: u64,
-    pub lease_id: Uuid,
-    pub event_id: i64,
-    pub currency: String,
-    pub seats: Vec<SoldSeat>,
-    pub total_minor: i64,
-    /// Who sold it.
-    pub staff_id: Uuid,
-    /// The wall clock's, RFC 3339: for people; nothing is decided by it.
-    pub sold_at: String,
+impl From<Lease> for Granted {
+    fn from(lease: Lease) -> Self {
+        let seat = |s: fullhouse_protocol::lease::LeasedSeat| {
+            (s.seat_no, LeasedSeat { ticket_id: s.ticket_id, code: s.code, prices: s.prices })
+        };
+        Self {
+            lease_id: lease.lease_id,
+            event_id: lease.event_id,
+            currency: lease.currency,
+            sells_for_s: lease.sells_for_s,
+            hub_next_seq: lease.next_seq,
+            seats_max: lease.seats_max,
+            seats: lease.seats.into_iter().map(seat).collect(),
+        }
+    }
 }
 
 /// What a buyer wants of a lease.
@@ -176,7 +169,7 @@ pub struct Standing {
 }
 
 /// All leases of a terminal, and its journal.
-pub struct Till<C: Clock, M: Medium> {
+pub struct Leases<C: Clock, M: Medium> {
     clock: C,
     inner: Mutex<Inner<M>>,
 }
@@ -194,13 +187,13 @@ struct Running {
     gone: BTreeSet<i32>,
 }
 
-impl<C: Clock, M: Medium> Till<C, M> {
+impl<C: Clock, M: Medium> Leases<C, M> {
     /// Nothing sells yet: leases of an earlier process can only be closed.
     pub fn new(clock: C, journal: Journal<M>) -> Self {
         Self { clock, inner: Mutex::new(Inner { journal, leases: BTreeMap::new() }) }
     }
 
-    /// The time to ask a hub for a lease with: it is passed to [`Till::take`] with the answer.
+    /// The time to ask a hub for a lease with: it is passed to [`Leases::take`] with the answer.
     ///
     /// # Errors
     /// [`TakeError::NoClock`].
@@ -288,6 +281,55 @@ impl<C: Clock, M: Medium> Till<C, M> {
         self.inner().journal.leases_open()
     }
 
+    /// Notes the key that a lease is about to be asked for with.
+    ///
+    /// # Errors
+    /// [`Journal::ask_lease`]'s.
+    pub fn ask(&self, key: Uuid) -> Result<(), AppendError> {
+        self.inner().journal.ask_lease(key)
+    }
+
+    /// Whether a lease of the hub's is one that was asked for here, and whose answer never came: it has sold nothing.
+    pub fn never_came(&self, lease_id: Uuid, key: Uuid) -> bool {
+        let inner = self.inner();
+        inner.journal.lease(lease_id).is_none() && inner.journal.has_asked(key)
+    }
+
+    /// Whether the journal knows a lease.
+    pub fn knows(&self, lease_id: Uuid) -> bool {
+        self.inner().journal.lease(lease_id).is_some()
+    }
+
+    /// Leases that are closed here, and not known to be so at the hub.
+    pub fn to_report(&self) -> BTreeSet<Uuid> {
+        self.inner().journal.leases_unreported()
+    }
+
+    /// Keeps that the hub has a closing report.
+    ///
+    /// # Errors
+    /// [`Journal::report_lease`]'s.
+    pub fn reported(&self, lease_id: Uuid) -> Result<(), AppendError> {
+        self.inner().journal.report_lease(lease_id)
+    }
+
+    /// Leases of this process, whether they still sell or not.
+    pub fn running(&self) -> Vec<Uuid> {
+        self.inner().leases.keys().copied().collect()
+    }
+
+    /// What the hub made of the sales that it answered, by number.
+    pub fn outcomes(&self) -> Vec<(u64, Vec<u8>)> {
+        let inner = self.inner();
+        let numbers = inner.journal.sales().map(|(n, _)| n);
+        numbers.filter_map(|n| Some((n, inner.journal.outcome(n)?.to_vec()))).collect()
+    }
+
+    /// Sales that the hub has not answered.
+    pub fn unsettled(&self) -> usize {
+        self.inner().journal.unsettled_count()
+    }
+
     /// How a lease that this process took stands; `None` of any other.
     pub fn standing(&self, lease_id: Uuid) -> Option<Standing> {
         let inner = self.inner();
@@ -299,12 +341,20 @@ impl<C: Clock, M: Medium> Till<C, M> {
 
     /// A lease that the journal knows as closed.
     pub fn is_closed(&self, lease_id: Uuid) -> bool {
-        self.inner().journal.lease(lease_id) == Some(LeaseMark::Closed)
+        matches!(self.inner().journal.lease(lease_id), Some(LeaseMark::Closed | LeaseMark::Reported))
     }
 
-    /// The next sales to send, the oldest first, at most `max`: numbers and bodies as they were journalled.
-    pub fn to_settle(&self, max: usize) -> Vec<(u64, Vec<u8>)> {
-        self.inner().journal.unsettled().take(max).map(|(n, body)| (n, body.to_vec())).collect()
+    /// The next sales to send, the oldest first, at most `max` and, beyond the first, `bytes_max` of them: numbers and
+    /// bodies as they were journalled.
+    pub fn to_settle(&self, max: usize, bytes_max: usize) -> Vec<(u64, Vec<u8>)> {
+        let mut bytes = 0;
+        let fits = |(at, (_, body)): &(usize, (u64, &[u8]))| {
+            bytes += body.len();
+            *at == 0 || bytes <= bytes_max
+        };
+        let inner = self.inner();
+        let next = inner.journal.unsettled().take(max).enumerate().take_while(fits);
+        next.map(|(_, (n, body))| (n, body.to_vec())).collect()
     }
 
     /// Keeps what the hub made of a sale.

@@ -41,6 +41,8 @@ fn evening<M: Medium>(journal: &mut Journal<M>) -> usize {
     let lease = Uuid::from_u128(99);
     let mut kept = 0;
     let mut all = || -> Result<(), AppendError> {
+        journal.ask_lease(Uuid::from_u128(98))?;
+        kept += 1;
         journal.take_lease(lease)?;
         kept += 1;
         for n in 1..=4_u8 {
@@ -53,6 +55,8 @@ fn evening<M: Medium>(journal: &mut Journal<M>) -> usize {
         kept += 1;
         journal.close_lease(lease)?;
         kept += 1;
+        journal.report_lease(lease)?;
+        kept += 1;
         Ok(())
     };
     let _ = all();
@@ -60,19 +64,27 @@ fn evening<M: Medium>(journal: &mut Journal<M>) -> usize {
 }
 
 fn frames(state: &State) -> usize {
-    let leases: usize = state.leases.values().map(|m| if *m == LeaseMark::Closed { 2 } else { 1 }).sum();
-    state.sales.len() + state.outcomes.len() + leases
+    let leases: usize = state
+        .leases
+        .values()
+        .map(|m| match m {
+            LeaseMark::Taken => 1,
+            LeaseMark::Closed => 2,
+            LeaseMark::Reported => 3,
+        })
+        .sum();
+    state.sales.len() + state.outcomes.len() + state.asked.len() + leases
 }
 
 #[test]
 fn what_was_answered_is_found_after_a_crash_at_any_byte() {
     let (mut whole, bytes) = on(usize::MAX);
-    assert_eq!(evening(&mut whole), 8);
+    assert_eq!(evening(&mut whole), 10);
     let length = bytes.lock().unwrap().len() - HEAD_BYTES;
     for left in 0..length {
         let (mut journal, bytes) = on(left);
         let kept = evening(&mut journal);
-        assert!(journal.is_broken() && kept < 8);
+        assert!(journal.is_broken() && kept < 10);
         assert!(matches!(journal.sell(|_| vec![]), Err(AppendError::Broken)), "a journal that failed takes no more");
         let bytes = bytes.lock().unwrap();
         let (state, at) = replay(&bytes, TERMINAL).unwrap_or_else(|e| panic!("cut at {left}: {e}"));
@@ -95,7 +107,7 @@ fn a_file_that_was_made_longer_but_not_written_is_torn_at_any_byte() {
             Ok((state, at)) => {
                 // A seal may end in zeros of its own: then nothing was lost.
                 let lost = torn != bytes;
-                assert_eq!(frames(&state), if lost { 7 } else { 8 }, "written {written}");
+                assert_eq!(frames(&state), if lost { 9 } else { 10 }, "written {written}");
                 assert_eq!(at, if lost { bytes.len() - last } else { bytes.len() });
             }
             // Refused is allowed where a checksum was half written; silence is not.

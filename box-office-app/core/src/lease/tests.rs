@@ -52,11 +52,11 @@ fn granted(lease_id: Uuid, seats: std::ops::Range<i32>) -> Granted {
     }
 }
 
-fn till(folder: &Path, clock: &Arc<SetClock>) -> Till<Arc<SetClock>, File> {
-    Till::new(clock.clone(), Journal::open(&folder.join("journal"), TERMINAL, 1).unwrap())
+fn till(folder: &Path, clock: &Arc<SetClock>) -> Leases<Arc<SetClock>, File> {
+    Leases::new(clock.clone(), Journal::open(&folder.join("journal"), TERMINAL, 1).unwrap())
 }
 
-fn sell<C: Clock, M: Medium>(till: &Till<C, M>, seats: &[(i32, &str)]) -> Result<Sold, SellError> {
+fn sell<C: Clock, M: Medium>(till: &Leases<C, M>, seats: &[(i32, &str)]) -> Result<Sold, SellError> {
     let sold_at = "2026-11-30T19:00:00Z";
     till.sell(&Wanted { lease_id: LEASE, seats, staff_id: STAFF, sold_at })
 }
@@ -71,7 +71,7 @@ fn a_sale_says_what_to_print_and_what_to_tell() {
     assert_eq!((sold.sale().seq, sold.sale().total_minor), (1, 3700));
     let codes: Vec<_> = sold.tickets().map(|(s, t)| (s.seat_no, t.code.as_str())).collect();
     assert_eq!(codes, [(2, "code-2"), (1, "code-1")]);
-    let sent = till.to_settle(50);
+    let sent = till.to_settle(50, usize::MAX);
     assert_eq!(sent.len(), 1);
     assert_eq!(&serde_json::from_slice::<OfflineSale>(&sent[0].1).unwrap(), sold.sale());
 
@@ -85,7 +85,7 @@ fn a_sale_says_what_to_print_and_what_to_tell() {
     assert_eq!(till.standing(LEASE).unwrap().unsold, BTreeSet::from([3, 4]));
 
     till.settle(1, b"sold").unwrap();
-    assert!(till.to_settle(50).is_empty());
+    assert!(till.to_settle(50, usize::MAX).is_empty());
     let report = till.close(LEASE).unwrap();
     assert_eq!(report, ClosingReport { lease_id: LEASE, last_seq: 1, sold: BTreeSet::from([1, 2]) });
     assert!(matches!(sell(&till, &[(3, "full")]), Err(SellError::NoLease)));
@@ -123,7 +123,7 @@ impl Clock for NoClock {
 fn without_a_clock_nothing_is_sold() {
     let folder = Folder::new("clock");
     let journal = Journal::open(&folder.0.join("journal"), TERMINAL, 1).unwrap();
-    let till = Till::new(NoClock, journal);
+    let till = Leases::new(NoClock, journal);
     assert!(matches!(till.asking(), Err(TakeError::NoClock)));
     till.take(granted(LEASE, 1..5), SinceBoot(Duration::ZERO)).unwrap();
     assert!(matches!(sell(&till, &[(1, "full")]), Err(SellError::TimeOver)));
@@ -181,7 +181,7 @@ fn a_sale_that_cannot_be_read_stops_the_report() {
     let clock = Arc::new(SetClock::default());
     let mut journal = Journal::open(&folder.0.join("journal"), TERMINAL, 1).unwrap();
     journal.sell(|_| br#"{"of":"the future"}"#.to_vec()).unwrap();
-    let till = Till::new(clock, journal);
+    let till = Leases::new(clock, journal);
     assert!(matches!(till.close(LEASE), Err(CloseError::Unreadable { seq: 1, .. })));
 }
 
@@ -205,7 +205,7 @@ fn a_sale_in_doubt_is_sold_by_nobody_and_told_after_the_restart() {
     let fails = Arc::new(Mutex::new(false));
     {
         let journal = Journal::open(&path, TERMINAL, 1).unwrap().through(|file| Silent(file, fails.clone()));
-        let till = Till::new(clock.clone(), journal);
+        let till = Leases::new(clock.clone(), journal);
         till.take(granted(LEASE, 1..5), till.asking().unwrap()).unwrap();
         sell(&till, &[(1, "full")]).unwrap();
         *fails.lock().unwrap() = true;
