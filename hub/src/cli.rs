@@ -12,6 +12,7 @@ use std::{io::IsTerminal, path::PathBuf};
 
 use anyhow::{Context, bail};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use fullhouse_protocol::terminal as wire;
 use sqlx::PgPool;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -196,6 +197,23 @@ enum Terminal {
         /// The provider's id of the card reader that stands at it (`tmr_…`); several if given several times.
         #[arg(long = "reader", value_name = "READER")]
         readers: Vec<String>,
+        /// Staff have to sign in before it sells, and its cash needs an open shift. A counter only.
+        #[arg(long)]
+        attended: bool,
+    },
+    /// Print a code that enrols a machine: type it there within 15 minutes. A counter is attended then: staff sign in.
+    Enrol {
+        /// What the books will call it, such as "Counter 1"; once only.
+        name: String,
+        /// What it may do.
+        #[arg(long)]
+        role: TerminalRole,
+        /// Why, for the log.
+        #[arg(long, value_parser = money::sentence)]
+        reason: String,
+        /// Who says so, for the log.
+        #[arg(long)]
+        by: String,
     },
     /// Place a card reader at a terminal, wherever it stood before. No other terminal may have a card held to it.
     Reader {
@@ -241,6 +259,15 @@ enum TerminalRole {
     Counter,
     /// It stands among the public: holds by the rules of the page, and card sales. No cash, no comps, no blocking.
     Kiosk,
+}
+
+impl TerminalRole {
+    fn on_the_wire(self) -> wire::TerminalRole {
+        match self {
+            Self::Counter => wire::TerminalRole::Counter,
+            Self::Kiosk => wire::TerminalRole::Kiosk,
+        }
+    }
 }
 
 #[derive(Subcommand)]
@@ -302,7 +329,12 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
         Command::VerifyDraw(args) => report(verify_draw::verify(args).await?),
         Command::Plan(PlanCommand::GenerateStadium(args)) => report(catalog::commands::generate_stadium(&args)),
         Command::SimulatePayments(args) => simulator::run(args).await,
-        Command::Terminal(Terminal::Add { name, role, readers }) => add_terminal(&config, &name, role, &readers).await,
+        Command::Terminal(Terminal::Add { name, role, readers, attended }) => {
+            add_terminal(&config, &name, role, attended, &readers).await
+        }
+        Command::Terminal(Terminal::Enrol { name, role, reason, by }) => {
+            report(commands::enrolment(open(&config).await?, name, role.on_the_wire(), reason, &by).await?)
+        }
         Command::Terminal(Terminal::Reader { name, reader }) => {
             auth::place_reader(&open(&config).await?, &name, &reader).await?;
             println!("{reader} stands at {name} from now on");
@@ -439,13 +471,17 @@ impl Stop {
     }
 }
 
-async fn add_terminal(config: &Config, name: &str, role: TerminalRole, readers: &[String]) -> anyhow::Result<()> {
+async fn add_terminal(
+    config: &Config,
+    name: &str,
+    role: TerminalRole,
+    attended: bool,
+    readers: &[String],
+) -> anyhow::Result<()> {
     let pool = open(config).await?;
-    let role = match role {
-        TerminalRole::Counter => "counter",
-        TerminalRole::Kiosk => "kiosk",
-    };
-    let (_, token) = auth::enrol(&pool, name, role).await?;
+    let role = role.on_the_wire().name();
+    let (_, token) =
+        if attended { auth::enrol_attended(&pool, name, role).await? } else { auth::enrol(&pool, name, role).await? };
     for reader in readers {
         auth::place_reader(&pool, name, reader).await?;
     }

@@ -121,6 +121,7 @@ section!(Auth {
     sign_in_window_s: u64,
     sign_in_failures_max: u32,
     address_tries_max: u32,
+    enrol_failures_max: u32,
 });
 section!(Payment {
     provider_url: String,

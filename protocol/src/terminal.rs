@@ -55,6 +55,9 @@ pub struct TerminalListed {
     pub name: String,
     /// `counter` or `kiosk`.
     pub role: String,
+    /// Somebody has to sign in before it sells.
+    pub attended: bool,
+    pub profile: TerminalProfile,
     /// Its token is refused for good.
     pub revoked: bool,
     /// Why it may do nothing but report; none: it may.
@@ -79,6 +82,9 @@ pub struct TerminalChange {
     /// Its token is refused from now on, for good.
     #[serde(default)]
     pub revoke: bool,
+    /// What it is for, from now on: the whole of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<TerminalProfile>,
     /// For the log. 1 to 500 characters.
     pub reason: String,
 }

@@ -8,6 +8,7 @@
 mod account; // sign up, sign in, operators
 pub mod address; // whether somebody reads its mail
 mod attempts; // how often somebody may try
+mod enrolment; // a machine becomes a terminal, with a code
 mod password; // argon2id, bounded
 mod session; // tokens of browsers, and the short memory of them
 mod terminal; // tokens of tills and kiosks
@@ -19,8 +20,9 @@ use uuid::Uuid;
 
 pub use self::{
     account::{AccountError, NewAccount, add_operator},
+    enrolment::{CodeError, EnrolRefusal, make_code},
     session::{SessionError, SignedIn},
-    terminal::{EnrolError, ReaderError, Till, enrol, place_reader, revoke},
+    terminal::{EnrolError, ReaderError, Till, enrol, enrol_attended, place_reader, revoke},
 };
 use self::{attempts::Attempts, password::Passwords, session::Sessions};
 use crate::config;
@@ -112,8 +114,8 @@ impl Auth {
         self.attempts.tidy();
     }
 
-    /// Deletes sessions that have ended, and says how many. Nothing depends on it.
+    /// Deletes sessions that have ended and codes that nobody used, and says how many. Nothing depends on it.
     pub async fn delete_ended(&self) -> sqlx::Result<u64> {
-        session::delete_ended(&self.pool).await
+        Ok(session::delete_ended(&self.pool).await? + enrolment::delete_unused(&self.pool).await?)
     }
 }

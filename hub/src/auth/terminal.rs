@@ -13,6 +13,8 @@ pub struct Till {
     pub name: String,
     /// `counter` or `kiosk`.
     pub role: String,
+    /// Somebody has to sign in before it sells.
+    pub attended: bool,
     /// Why it may do nothing but report.
     pub locked_reason: Option<String>,
 }
@@ -30,19 +32,31 @@ pub enum EnrolError {
     NameTaken(String),
     #[error("a terminal is a counter or a kiosk, not {0}")]
     RoleUnknown(String),
+    #[error("nobody stands behind a {0}: it can't be attended")]
+    NobodyBehind(String),
     #[error("writing the terminal")]
     Database(#[source] sqlx::Error),
 }
 
 /// Makes a terminal and its token.
 pub async fn enrol(pool: &PgPool, name: &str, role: &str) -> Result<(Uuid, Token), EnrolError> {
+    insert(pool, name, role, false).await
+}
+
+/// Makes a terminal at which somebody has to sign in before it sells.
+pub async fn enrol_attended(pool: &PgPool, name: &str, role: &str) -> Result<(Uuid, Token), EnrolError> {
+    insert(pool, name, role, true).await
+}
+
+async fn insert(pool: &PgPool, name: &str, role: &str, attended: bool) -> Result<(Uuid, Token), EnrolError> {
     let id = Uuid::now_v7();
     let token = Token::random();
     let written = sqlx::query!(
-        "insert into terminal (id, name, role, token_hash) values ($1, $2, $3, $4)",
+        "insert into terminal (id, name, role, attended, token_hash) values ($1, $2, $3, $4, $5)",
         id,
         name,
         role,
+        attended,
         &Token::hash(token.reveal())[..]
     )
     .execute(pool)
@@ -52,6 +66,7 @@ pub async fn enrol(pool: &PgPool, name: &str, role: &str) -> Result<(Uuid, Token
         Err(e) => Err(match db::constraint(&e) {
             Some("terminal_name_once") => EnrolError::NameTaken(name.to_owned()),
             Some("terminal_role_known") => EnrolError::RoleUnknown(role.to_owned()),
+            Some("terminal_attended_is_counter") => EnrolError::NobodyBehind(role.to_owned()),
             _ => EnrolError::Database(e),
         }),
     }
@@ -105,7 +120,7 @@ impl Auth {
     pub async fn till(&self, token: &str) -> sqlx::Result<Option<Till>> {
         sqlx::query_as!(
             Till,
-            "select id as terminal_id, name, role, locked_reason from terminal where token_hash = $1 and revoked_at is null",
+            "select id as terminal_id, name, role, attended, locked_reason from terminal where token_hash = $1 and revoked_at is null",
             &Token::hash(token)[..]
         )
         .fetch_optional(&self.pool)

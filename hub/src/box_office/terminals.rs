@@ -4,7 +4,7 @@
 //! - What is done to a terminal is in the audit log, in the same transaction; what changes nothing is not.
 //! - A lock works at once: whether a terminal is locked is read with its token, in each request.
 
-use fullhouse_protocol::terminal::{TerminalChange, TerminalHealth, TerminalListed};
+use fullhouse_protocol::terminal::{TerminalChange, TerminalHealth, TerminalListed, TerminalProfile, TerminalSelf};
 use sqlx::{PgPool, types::Json};
 use uuid::Uuid;
 
@@ -16,7 +16,8 @@ use crate::{
 /// All terminals by name, and how they said that they are.
 pub async fn list(pool: &PgPool) -> sqlx::Result<Vec<TerminalListed>> {
     let rows = sqlx::query!(
-        r#"select t.id, t.name, t.role, t.revoked_at is not null as "revoked!", t.locked_reason,
+        r#"select t.id, t.name, t.role, t.attended, t.profile as "profile: Json<TerminalProfile>",
+                  t.revoked_at is not null as "revoked!", t.locked_reason,
                   t.health as "health: Json<TerminalHealth>", t.health_at,
                   array(select r.id from reader r where r.terminal_id = t.id order by r.id) as "readers!"
            from terminal t order by t.name"#
@@ -27,6 +28,8 @@ pub async fn list(pool: &PgPool) -> sqlx::Result<Vec<TerminalListed>> {
         id: t.id,
         name: t.name,
         role: t.role,
+        attended: t.attended,
+        profile: t.profile.0,
         revoked: t.revoked,
         locked_reason: t.locked_reason,
         readers: t.readers,
@@ -34,6 +37,30 @@ pub async fn list(pool: &PgPool) -> sqlx::Result<Vec<TerminalListed>> {
         health_at: t.health_at,
     });
     Ok(listed.collect())
+}
+
+/// Who a terminal is, what it is for, and where its journal goes on.
+pub async fn who_am_i(pool: &PgPool, terminal_id: Uuid) -> sqlx::Result<TerminalSelf> {
+    let t = sqlx::query!(
+        r#"select t.name, t.role, t.attended, t.locked_reason, t.profile as "profile: Json<TerminalProfile>",
+                  array(select r.id from reader r where r.terminal_id = t.id order by r.id) as "readers!",
+                  db_clock() as "now!"
+           from terminal t where t.id = $1"#,
+        terminal_id
+    )
+    .fetch_one(pool)
+    .await?;
+    Ok(TerminalSelf {
+        terminal_id,
+        name: t.name,
+        role: t.role,
+        attended: t.attended,
+        locked_reason: t.locked_reason,
+        profile: t.profile.0,
+        readers: t.readers,
+        next_seq: 1, // nothing was sold without a network yet
+        now: t.now,
+    })
 }
 
 /// Keeps what a terminal says of itself; the last word counts.
@@ -57,6 +84,8 @@ pub enum ChangeError {
     Unknown,
     #[error("another terminal has this name")]
     NameTaken,
+    #[error("there is no event {0}")]
+    EventUnknown(i64),
     #[error(transparent)]
     Database(#[from] sqlx::Error),
 }
@@ -80,7 +109,8 @@ pub async fn change(pool: PgPool, terminal_id: Uuid, change: TerminalChange, act
 
 async fn change_in(tx: &mut Tx, terminal_id: Uuid, change: &TerminalChange, actor: &str) -> Result<(), ChangeError> {
     let old = sqlx::query!(
-        r#"select name, locked_at is not null as "locked!", revoked_at is not null as "revoked!"
+        r#"select name, locked_at is not null as "locked!", revoked_at is not null as "revoked!",
+                  profile as "profile: Json<TerminalProfile>"
            from terminal where id = $1 for no key update"#,
         terminal_id
     )
@@ -91,25 +121,32 @@ async fn change_in(tx: &mut Tx, terminal_id: Uuid, change: &TerminalChange, acto
     let name = change.name.as_deref().filter(|name| *name != old.name);
     let locked = change.locked.filter(|locked| *locked != old.locked);
     let revoke = change.revoke && !old.revoked;
+    let profile = change.profile.as_ref().filter(|profile| **profile != old.profile.0);
+    if let Some(profile) = profile {
+        events_exist(tx, &profile.events).await?;
+    }
     sqlx::query!(
         "update terminal set name = coalesce($2, name),
              locked_at = case when $3::boolean is null then locked_at when $3 then $5::timestamptz end,
              locked_reason = case when $3::boolean is null then locked_reason when $3 then $6 end,
-             revoked_at = case when $4 then $5 else revoked_at end
+             revoked_at = case when $4 then $5 else revoked_at end,
+             profile = coalesce($7, profile)
          where id = $1",
         terminal_id,
         name,
         locked,
         revoke,
         now,
-        change.reason
+        change.reason,
+        profile.map(Json) as _
     )
     .execute(&mut **tx)
     .await?;
     let renamed = name.map(|name| ("terminal_rename", format!("{} is called {name}", old.name)));
     let locking = locked.map(|l| (if l { "terminal_lock" } else { "terminal_unlock" }, old.name.clone()));
     let revoking = revoke.then(|| ("terminal_revoke", old.name.clone()));
-    for (verb, detail) in [renamed, locking, revoking].into_iter().flatten() {
+    let profiled = profile.map(|_| ("terminal_profile", old.name.clone()));
+    for (verb, detail) in [renamed, locking, revoking, profiled].into_iter().flatten() {
         sqlx::query!(
             "insert into audit (at, verb, actor, terminal_id, detail, reason) values ($1, $2, $3, $4, $5, $6)",
             now,
@@ -123,4 +160,15 @@ async fn change_in(tx: &mut Tx, terminal_id: Uuid, change: &TerminalChange, acto
         .await?;
     }
     Ok(())
+}
+
+/// A terminal for an event that there is not would show nothing.
+async fn events_exist(tx: &mut Tx, events: &[i64]) -> Result<(), ChangeError> {
+    let unknown = sqlx::query_scalar!(
+        r#"select u.id as "id!" from unnest($1::bigint[]) as u(id) where not exists (select from event e where e.id = u.id) limit 1"#,
+        events
+    )
+    .fetch_optional(&mut **tx)
+    .await?;
+    unknown.map_or(Ok(()), |id| Err(ChangeError::EventUnknown(id)))
 }

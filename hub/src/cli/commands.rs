@@ -7,12 +7,13 @@ use ed25519_dalek::VerifyingKey;
 use fullhouse_paper::{fonts::Fonts, text};
 use fullhouse_protocol::{
     events::EventPage,
-    terminal::TerminalChange,
+    terminal::{EnrolmentRequest, TerminalChange, TerminalRole},
     tickets::{DeadTickets, TicketKeys},
 };
 use sqlx::PgPool;
 
 use crate::{
+    auth,
     box_office::terminals,
     catalog::{commands::Report, event::EventSpec},
     clock, config, mail,
@@ -125,9 +126,25 @@ pub async fn terminals(pool: &PgPool) -> anyhow::Result<Report> {
             }
             _ => String::new(),
         };
-        let _ = writeln!(text, "{}\t{}\t{token}\t{}{health}", t.name, t.role, t.readers.join(" "));
+        let role = if t.attended { format!("{}, attended", t.role) } else { t.role };
+        let _ = writeln!(text, "{}\t{role}\t{token}\t{}{health}", t.name, t.readers.join(" "));
     }
     Ok(Report { text, failed: false })
+}
+
+/// A code that enrols a machine.
+pub async fn enrolment(
+    pool: PgPool,
+    name: String,
+    role: TerminalRole,
+    reason: String,
+    by: &str,
+) -> anyhow::Result<Report> {
+    let name = name.trim().to_owned();
+    anyhow::ensure!((1..=60).contains(&name.chars().count()), "a name has 1 to 60 characters");
+    let made = auth::make_code(pool, EnrolmentRequest { name, role, reason }, format!("{by}, by command")).await?;
+    let until = made.expires_at.format("%Y-%m-%dT%H:%M:%SZ");
+    Ok(Report { text: format!("{}\ntype it at the machine; it is good once, until {until}", made.code), failed: false })
 }
 
 /// A state as it is written on the wire.

@@ -98,7 +98,6 @@ codes! {
     SeatsDead "seats_dead" CONFLICT "Seats were given up for good: revive them, with a reason";
     TerminalLocked "terminal_locked" FORBIDDEN "This terminal is locked";
     TerminalUnknown "terminal_unknown" NOT_FOUND "There is no such terminal";
-    NameTaken "name_taken" CONFLICT "Another terminal has this name";
     LeaseUnknown "lease_unknown" NOT_FOUND "There is no such lease";
     LeaseClosed "lease_closed" CONFLICT "The terminal has closed this lease itself";
     LeasesTooMany "leases_too_many" CONFLICT "This terminal has to close a lease first";
@@ -106,6 +105,8 @@ codes! {
     JournalConflict "journal_conflict" CONFLICT "Another sale was settled under this number";
     JournalUnreadable "journal_unreadable" UNPROCESSABLE_ENTITY "This sale can't be read here; keep it";
     JournalOpen "journal_open" CONFLICT "What was sold of this lease is not settled yet";
+    NameTaken "name_taken" CONFLICT "This name is somebody else's";
+    EnrolmentRefused "enrolment_refused" UNAUTHORIZED "This code enrols nothing (any more)";
     ReaderNotYours "reader_not_yours" FORBIDDEN "This reader was not enrolled at this terminal";
     IdempotencyKeyMissing "idempotency_key_missing" BAD_REQUEST "An Idempotency-Key header of 1 to 255 characters is needed";
     IdempotencyMismatch "idempotency_mismatch" UNPROCESSABLE_ENTITY "This Idempotency-Key was used for another request";

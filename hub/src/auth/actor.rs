@@ -1,0 +1,52 @@
+//! Who does something, as the books and the log name them.
+
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+/// Somebody who acts: by name, and at a terminal of the house also by which terminal and who stood there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Actor {
+    name: String,
+    terminal_id: Option<Uuid>,
+    staff_id: Option<Uuid>,
+}
+
+impl Actor {
+    /// Somebody at a terminal. `staff_id`: none where nobody signs in.
+    pub fn at_terminal(name: String, terminal_id: Uuid, staff_id: Option<Uuid>) -> Self {
+        Self { name, terminal_id: Some(terminal_id), staff_id }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Until the transaction ends its rows name this terminal and person: money, prints, notes, and the log of what
+    /// was done. Said first in each verb that staff may call. Nothing is said of who is at no terminal.
+    pub async fn acts(&self, tx: &mut PgConnection) -> sqlx::Result<()> {
+        let Some(terminal_id) = self.terminal_id else { return Ok(()) };
+        sqlx::query!(
+            "select set_config('fullhouse.terminal', $1, true), set_config('fullhouse.staff', $2, true),
+                    set_config('fullhouse.actor', $3, true)",
+            terminal_id.to_string(),
+            self.staff_id.map(|id| id.to_string()).unwrap_or_default(),
+            self.name
+        )
+        .fetch_one(tx)
+        .await?;
+        Ok(())
+    }
+}
+
+/// Somebody who is at no terminal: an operator, the command line, a worker.
+impl From<String> for Actor {
+    fn from(name: String) -> Self {
+        Self { name, terminal_id: None, staff_id: None }
+    }
+}
+
+impl From<&str> for Actor {
+    fn from(name: &str) -> Self {
+        name.to_owned().into()
+    }
+}
