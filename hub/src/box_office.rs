@@ -18,6 +18,7 @@ pub mod terminals; // how terminals are; renamed, locked, revoked
 pub use self::papers::{TicketError, begin_prints, mail_again, reissue, report_print};
 
 use crate::{
+    auth::Actor,
     checkout::{self, Basket, CheckoutError, ConfirmError, Tendered},
     clock,
     db::{self, Tx},
@@ -126,7 +127,8 @@ async fn sell_now(pool: PgPool, basket: Basket, tendered: Tendered) -> Result<So
             return Err(SaleError::TooLittleCash { total_minor: order.total_minor, currency: order.currency });
         }
         let mut tx = db::event_tx(&pool, order.event_id).await?;
-        checkout::confirm(&mut tx, order_id, tendered, &actor).await?;
+        actor.acts(&mut tx).await?;
+        checkout::confirm(&mut tx, order_id, tendered, actor.name()).await?;
         tx.commit().await?;
         let change_minor = received.map_or(0, |r| r - order.total_minor);
         Ok(Sold { order_id, total_minor: order.total_minor, change_minor })
@@ -202,7 +204,7 @@ pub async fn sell_by_card(
     reader_id: String,
     key: String,
 ) -> Result<Uuid, CardSaleError> {
-    let (hold_id, buyer_id) = (basket.hold_id, basket.buyer_id);
+    let (hold_id, buyer_id, actor) = (basket.hold_id, basket.buyer_id, basket.actor.clone());
     let begun = sqlx::query_scalar!(
         r#"select o.id from "order" o join client_request c on c.order_id = o.id
            where o.hold_id = $1 and o.buyer_id = $2 and c.key = $3"#,
@@ -218,7 +220,7 @@ pub async fn sell_by_card(
         Some(order_id) => order_id,
         None => checkout::price(pool.clone(), basket).await?,
     };
-    collect_at(pool, payments, order_id, reader_id, key).await?;
+    collect_at(pool, payments, order_id, reader_id, key, actor).await?;
     Ok(order_id)
 }
 
@@ -229,6 +231,7 @@ pub async fn collect_at(
     order_id: Uuid,
     reader_id: String,
     key: String,
+    actor: Actor,
 ) -> Result<(), OpenError> {
     let order = sqlx::query!(
         r#"select buyer_id, total_minor - credit_minor as "due_minor!", currency from "order" where id = $1"#,
@@ -244,6 +247,7 @@ pub async fn collect_at(
         reader_id: Some(reader_id),
         amount_minor: order.due_minor,
         currency: order.currency,
+        actor,
     };
     attempt::open(pool, pay, payments.margin()).await?;
     payments.wake();
@@ -257,6 +261,7 @@ pub async fn collect_due(
     order_id: Uuid,
     reader_id: String,
     key: String,
+    actor: Actor,
 ) -> Result<(), CardSaleError> {
     let order = sqlx::query!(
         r#"select state, exists(select from client_request where order_id = $1 and key = $2) as "begun!"
@@ -270,7 +275,7 @@ pub async fn collect_due(
     if order.state != "payment_due" && !order.begun {
         return Err(OpenError::OrderNotOpen(order.state).into()); // an open one is its buyer's to pay
     }
-    Ok(collect_at(pool, payments, order_id, reader_id, key).await?)
+    Ok(collect_at(pool, payments, order_id, reader_id, key, actor).await?)
 }
 
 /// The buyer of an order that was made at this terminal.
@@ -348,7 +353,7 @@ pub async fn block(
     seats: SeatSet,
     verb: Block,
     reason: String,
-    actor: String,
+    actor: Actor,
 ) -> Result<(), BlockError> {
     db::write(async move {
         let exists = sqlx::query_scalar!(r#"select exists(select from event where id = $1) as "exists!""#, event_id)
@@ -358,7 +363,8 @@ pub async fn block(
             return Err(BlockError::EventUnknown);
         }
         let mut tx = db::event_tx(&pool, event_id).await?;
-        block_in(&mut tx, event_id, &seats, verb, &reason, &actor).await?;
+        actor.acts(&mut tx).await?;
+        block_in(&mut tx, event_id, &seats, verb, &reason, actor.name()).await?;
         tx.commit().await?;
         Ok(())
     })

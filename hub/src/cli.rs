@@ -4,6 +4,7 @@ mod commands; // tickets' keys and codes, the queue of mail
 mod leases; // seats that terminals sell without a network
 mod money; // what is not settled, refunds, the books, the gate
 mod queue; // waiting rooms
+mod staff; // who signs in at an attended terminal
 mod verify_draw; // whether a draw is what it says
 
 pub use commands::Undecided;
@@ -67,6 +68,9 @@ enum Command {
     /// Seats that terminals sell without a network: how they stand, and what needs a person.
     #[command(subcommand)]
     Lease(leases::LeaseCommand),
+    /// Look after the staff: who signs in at an attended terminal, and in which role.
+    #[command(subcommand)]
+    Staff(staff::StaffCommand),
     /// Make operators: accounts that may use the staff's side of the API.
     #[command(subcommand)]
     Operator(Operator),
@@ -358,6 +362,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
             Ok(())
         }
         Command::Lease(command) => report(leases::run(&open(&config).await?, command).await?),
+        Command::Staff(command) => report(staff::run(open(&config).await?, command).await?),
         Command::Ticket(TicketCommand::Verify { code, keys, dead, event }) => {
             report(commands::verify(&code, &keys, dead.as_deref(), event.as_deref())?)
         }
@@ -491,7 +496,7 @@ async fn add_terminal(
 }
 
 async fn add_operator(config: &Config, email: String, name: String) -> anyhow::Result<()> {
-    let password = read_password()?;
+    let password = read_secret("Password")?;
     let pool = open(config).await?;
     let (account, was_there) =
         auth::add_operator(&pool, NewAccount { email, name, password }, config.auth.password_length_min).await?;
@@ -505,14 +510,14 @@ async fn add_operator(config: &Config, email: String, name: String) -> anyhow::R
 }
 
 /// From `FULLHOUSE_PASSWORD`, or asked for without echo, or the first line of standard input.
-fn read_password() -> anyhow::Result<String> {
+fn read_secret(what: &str) -> anyhow::Result<String> {
     if let Ok(password) = std::env::var("FULLHOUSE_PASSWORD") {
         return Ok(password);
     }
     if std::io::stdin().is_terminal() {
-        let password = rpassword::prompt_password("Password: ").context("reading the password")?;
-        anyhow::ensure!(password == rpassword::prompt_password("Again: ")?, "the two passwords differ");
-        return Ok(password);
+        let secret = rpassword::prompt_password(format!("{what}: ")).context("reading the secret")?;
+        anyhow::ensure!(secret == rpassword::prompt_password("Again: ")?, "the two differ");
+        return Ok(secret);
     }
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).context("reading the password from standard input")?;

@@ -24,6 +24,7 @@ pub mod caller; // a request whose client hangs up
 pub mod till; // a terminal's requests
 pub mod network; // the wire between tills and a hub, on which everything goes wrong
 pub mod cutting; // an evening of tills without a network, and its books
+pub mod desk; // an attended counter, and who stands behind it
 pub mod map; // an open map, following its frames
 pub mod viewers; // many of them, for load
 pub mod smtp; // a mail server that keeps what it gets

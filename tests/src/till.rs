@@ -1,13 +1,17 @@
 //! A till: a terminal's token and the box office's addresses.
 
 use fullhouse::auth;
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{database::Database, fan::Answer};
 
+#[derive(Clone)]
 pub struct Till {
     base: String,
     token: String,
+    /// Of whoever has signed in at it.
+    staff: Option<String>,
     http: reqwest::Client,
 }
 
@@ -30,7 +34,26 @@ impl Till {
 
     /// Whoever has the token is the terminal.
     pub fn with_token(hub_url: &str, token: &str) -> Self {
-        Self { base: hub_url.to_owned(), token: token.to_owned(), http: reqwest::Client::new() }
+        Self { base: hub_url.to_owned(), token: token.to_owned(), staff: None, http: reqwest::Client::new() }
+    }
+
+    /// The same terminal with somebody behind it, by their session.
+    pub fn attended_by(mut self, staff: &str) -> Self {
+        self.staff = Some(staff.to_owned());
+        self
+    }
+
+    /// The session of whoever is signed in.
+    pub fn staff(&self) -> Option<&str> {
+        self.staff.as_deref()
+    }
+
+    fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        let request = self.http.request(method, format!("{}{path}", self.base)).bearer_auth(&self.token);
+        match &self.staff {
+            Some(staff) => request.header("fullhouse-staff", staff),
+            None => request,
+        }
     }
 
     pub async fn post(&self, path: &str, body: Value) -> Answer {
@@ -43,8 +66,7 @@ impl Till {
 
     /// Unless it is what this tag names.
     pub async fn get_unless(&self, path: &str, tag: &str) -> Answer {
-        let request =
-            self.http.get(format!("{}{path}", self.base)).bearer_auth(&self.token).header("if-none-match", tag);
+        let request = self.request(Method::GET, path).header("if-none-match", tag);
         Answer::read(request.send().await.expect("the hub answers")).await.expect("the hub answers")
     }
 
@@ -66,8 +88,7 @@ impl Till {
 
     /// From a hub that may die meanwhile.
     pub async fn try_get(&self, path: &str) -> reqwest::Result<Answer> {
-        let request = self.http.get(format!("{}{path}", self.base)).bearer_auth(&self.token);
-        Answer::read(request.send().await?).await
+        Answer::read(self.request(Method::GET, path).send().await?).await
     }
 
     async fn try_post(&self, path: &str, body: Value) -> reqwest::Result<Answer> {
@@ -75,12 +96,7 @@ impl Till {
     }
 
     async fn send(&self, path: &str, key: &str, body: Value) -> reqwest::Result<Answer> {
-        let request = self
-            .http
-            .post(format!("{}{path}", self.base))
-            .bearer_auth(&self.token)
-            .header("idempotency-key", key)
-            .json(&body);
+        let request = self.request(Method::POST, path).header("idempotency-key", key).json(&body);
         Answer::read(request.send().await?).await
     }
 
@@ -117,8 +133,9 @@ impl Till {
     /// How a sale by card goes.
     pub async fn card_sale(&self, order: &Value) -> Answer {
         let path = format!("/api/box-office/card-sales/{}", order["id"].as_str().expect("an order"));
-        let request = self.http.get(format!("{}{path}", self.base)).bearer_auth(&self.token);
-        Answer::read(request.send().await.expect("the hub answers")).await.expect("the hub answers")
+        Answer::read(self.request(Method::GET, &path).send().await.expect("the hub answers"))
+            .await
+            .expect("the hub answers")
     }
 
     /// The clerk stops the reader.
@@ -129,6 +146,6 @@ impl Till {
 
     /// The same terminal at another hub.
     pub fn at(&self, hub_url: &str) -> Self {
-        Self { base: hub_url.to_owned(), token: self.token.clone(), http: self.http.clone() }
+        Self { base: hub_url.to_owned(), ..self.clone() }
     }
 }

@@ -1,7 +1,11 @@
 //! Who does something, as the books and the log name them.
 
+use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
+
+use super::enrolment::audit;
+use crate::db::Tx;
 
 /// Somebody who acts: by name, and at a terminal of the house also by which terminal and who stood there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,8 +30,8 @@ impl Actor {
     pub async fn acts(&self, tx: &mut PgConnection) -> sqlx::Result<()> {
         let Some(terminal_id) = self.terminal_id else { return Ok(()) };
         sqlx::query!(
-            "select set_config('fullhouse.terminal', $1, true), set_config('fullhouse.staff', $2, true),
-                    set_config('fullhouse.actor', $3, true)",
+            "select set_config('fullhouse.terminal', $1, true) as terminal, set_config('fullhouse.staff', $2, true) as staff,
+                    set_config('fullhouse.actor', $3, true) as actor",
             terminal_id.to_string(),
             self.staff_id.map(|id| id.to_string()).unwrap_or_default(),
             self.name
@@ -35,6 +39,18 @@ impl Actor {
         .fetch_one(tx)
         .await?;
         Ok(())
+    }
+
+    /// Writes into the log what they did; said after [`Self::acts`], which names the person.
+    pub async fn writes(
+        &self,
+        tx: &mut Tx,
+        verb: &str,
+        detail: &str,
+        reason: &str,
+        now: DateTime<Utc>,
+    ) -> sqlx::Result<()> {
+        audit(tx, verb, &self.name, self.terminal_id, detail, reason, now).await
     }
 }
 

@@ -71,7 +71,8 @@ impl Auth {
         )
         .fetch_optional(&self.pool)
         .await?;
-        let stored = found.as_ref().and_then(|s| if by_pin { s.pin_hash.clone() } else { Some(s.password_hash.clone()) });
+        let stored =
+            found.as_ref().and_then(|s| if by_pin { s.pin_hash.clone() } else { Some(s.password_hash.clone()) });
         let matches = match self.passwords.verify(secret, stored.clone()).await {
             Ok(matches) => matches,
             Err(error) => {

@@ -1,4 +1,4 @@
-//! Who may act: accounts and their sessions, terminals and their tokens.
+//! Who may act: accounts and their sessions, terminals and their tokens, staff and their roles.
 //!
 //! Invariants
 //! - A password is hashed off the runtime, a bounded number at a time, and never logged.
@@ -6,10 +6,13 @@
 //! - Whether an address has an account can't be told from signing in: the same answer after the same work.
 
 mod account; // sign up, sign in, operators
+mod actor; // who does something, as the books name them
 pub mod address; // whether somebody reads its mail
 mod attempts; // how often somebody may try
 mod enrolment; // a machine becomes a terminal, with a code
+mod duty; // staff sign in at a terminal
 mod password; // argon2id, bounded
+mod staff; // members of the staff, their roles and secrets
 mod session; // tokens of browsers, and the short memory of them
 mod terminal; // tokens of tills and kiosks
 
@@ -20,8 +23,11 @@ use uuid::Uuid;
 
 pub use self::{
     account::{AccountError, NewAccount, add_operator},
+    actor::Actor,
+    duty::{OnDuty, SignInError},
     enrolment::{CodeError, EnrolRefusal, make_code},
     session::{SessionError, SignedIn},
+    staff::{Members, StaffError},
     terminal::{EnrolError, ReaderError, Till, enrol, enrol_attended, place_reader, revoke},
 };
 use self::{attempts::Attempts, password::Passwords, session::Sessions};
@@ -116,6 +122,7 @@ impl Auth {
 
     /// Deletes sessions that have ended and codes that nobody used, and says how many. Nothing depends on it.
     pub async fn delete_ended(&self) -> sqlx::Result<u64> {
-        Ok(session::delete_ended(&self.pool).await? + enrolment::delete_unused(&self.pool).await?)
+        let (sessions, codes) = (session::delete_ended(&self.pool).await?, enrolment::delete_unused(&self.pool).await?);
+        Ok(sessions + codes + duty::delete_ended(&self.pool).await?)
     }
 }

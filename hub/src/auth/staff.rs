@@ -127,13 +127,8 @@ impl Members {
             Some(pin) if pin.is_empty() => Some(None),
             Some(pin) => Some(Some(self.passwords.hash(checked_pin(pin)?).await?)),
         };
-        let hashed = Hashed {
-            role: change.role,
-            password_hash,
-            pin_hash,
-            disabled: change.disabled,
-            reason: change.reason,
-        };
+        let hashed =
+            Hashed { role: change.role, password_hash, pin_hash, disabled: change.disabled, reason: change.reason };
         let pool = self.pool.clone();
         db::write(async move {
             let mut tx = pool.begin().await?;

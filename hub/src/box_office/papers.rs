@@ -5,6 +5,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::{
+    auth::Actor,
     db, mail,
     ticket::{self, ReissueError, print::PrintError},
 };
@@ -12,13 +13,14 @@ use crate::{
 pub use crate::ticket::ReissueError as TicketError;
 
 /// Reissues a ticket, and tells its owner: only the new code lets them in.
-pub async fn reissue(pool: PgPool, ticket_id: Uuid, reason: String, actor: String) -> Result<Reissued, ReissueError> {
+pub async fn reissue(pool: PgPool, ticket_id: Uuid, reason: String, actor: Actor) -> Result<Reissued, ReissueError> {
     db::write(async move {
         let mut db = pool.acquire().await?;
         let event_id = ticket::event_of(&mut db, ticket_id).await?.ok_or(ReissueError::Unknown)?;
         drop(db);
         let mut tx = db::event_tx(&pool, event_id).await?;
-        let (order_id, reissued) = ticket::reissue(&mut tx, ticket_id, &reason, &actor).await?;
+        actor.acts(&mut tx).await?;
+        let (order_id, reissued) = ticket::reissue(&mut tx, ticket_id, &reason, actor.name()).await?;
         mail::enqueue(&mut tx, mail::Kind::Reissued, order_id, &reissued.ticket_id.to_string()).await?;
         tx.commit().await?;
         Ok(reissued)
@@ -31,11 +33,12 @@ pub async fn begin_prints(
     pool: PgPool,
     order_id: Uuid,
     named: Vec<Uuid>,
-    actor: String,
+    actor: Actor,
 ) -> Result<Vec<PrintJob>, PrintError> {
     db::write(async move {
         let mut tx = pool.begin().await?;
-        let jobs = ticket::print::begin(&mut tx, order_id, &named, &actor).await?;
+        actor.acts(&mut tx).await?;
+        let jobs = ticket::print::begin(&mut tx, order_id, &named, actor.name()).await?;
         tx.commit().await?;
         Ok(jobs)
     })

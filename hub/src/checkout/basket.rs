@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::Channel;
 use crate::{
+    auth::Actor,
     clock,
     db::{self, Tx},
     seat_map::SeatNo,
@@ -24,7 +25,7 @@ pub struct Basket {
     /// The ticket type of a seat; a seat that is not named gets the first of its price level.
     pub ticket_types: HashMap<SeatNo, String>,
     pub channel: Channel,
-    pub actor: String,
+    pub actor: Actor,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +75,7 @@ pub async fn price(pool: PgPool, basket: Basket) -> Result<Uuid, CheckoutError> 
         .await?
         .ok_or(CheckoutError::HoldUnknown)?;
         let mut tx = db::event_tx(&pool, event_id).await?;
+        basket.actor.acts(&mut tx).await?;
         let order_id = price_in(&mut tx, event_id, &basket).await?;
         tx.commit().await?;
         Ok(order_id)
@@ -220,7 +222,7 @@ pub(super) async fn insert(
         basket.hold_id,
         total,
         basket.channel.name(),
-        basket.actor,
+        basket.actor.name(),
         now
     )
     .execute(&mut **tx)

@@ -5,6 +5,11 @@ use fullhouse_protocol::staff::OrderNote;
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
+use crate::{
+    auth::Actor,
+    db::{self, Tx},
+};
+
 const TEXT_MAX: usize = 2_000;
 /// The latest are shown.
 const NOTES_MAX: i64 = 500;
@@ -33,7 +38,18 @@ pub async fn note(
 }
 
 /// A person writes beside an order. False: there is no such order.
-pub async fn write(pool: &PgPool, order_id: Uuid, text: &str, actor: &str) -> sqlx::Result<bool> {
+pub async fn write(pool: PgPool, order_id: Uuid, text: String, actor: Actor) -> sqlx::Result<bool> {
+    db::write(async move {
+        let mut tx = pool.begin().await?;
+        actor.acts(&mut tx).await?;
+        let known = write_in(&mut tx, order_id, &text, actor.name()).await?;
+        tx.commit().await?;
+        Ok(known)
+    })
+    .await
+}
+
+async fn write_in(tx: &mut Tx, order_id: Uuid, text: &str, actor: &str) -> sqlx::Result<bool> {
     let text: String = text.chars().take(TEXT_MAX).collect();
     let written = sqlx::query!(
         r#"insert into order_note (order_id, verb, text, actor, created_at)
@@ -42,7 +58,7 @@ pub async fn write(pool: &PgPool, order_id: Uuid, text: &str, actor: &str) -> sq
         text,
         actor
     )
-    .execute(pool)
+    .execute(&mut **tx)
     .await?;
     Ok(written.rows_affected() == 1)
 }

@@ -363,7 +363,7 @@ pub async fn refund(pool: &PgPool, args: RefundArgs) -> anyhow::Result<()> {
             Become::Dead => SeatsBecome::Dead,
         }),
         reason: args.reason,
-        actor: args.by,
+        actor: args.by.into(),
         called_off: false,
     };
     if args.key.is_none()

@@ -8,6 +8,7 @@ use fullhouse_protocol::{
         BlockRequest, TillCardRequest, TillCardStopRequest, TillHoldAnswer, TillHoldRequest, TillQuoteRequest,
         TillReleaseRequest, TillSaleAnswer, TillSaleRequest, TillTender,
     },
+    clerk::StaffRole,
     holds::{HoldAnswer, HoldRequest},
     orders::{OrderAnswer, TicketChoice},
 };
@@ -15,7 +16,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::{
-    extract::{Body, Counter, IdempotencyKey, PathEvent, PathId, Till},
+    extract::{Acting, Body, Clerk, IdempotencyKey, Manager, PathEvent, PathId, Supervisor, Till},
     holds, orders,
     payments::needs_provider,
     problem::{Code, Problem},
@@ -42,18 +43,19 @@ pub async fn place(
     State(pool): State<PgPool>,
     State(desks): State<Desks>,
     State(config): State<Arc<Config>>,
-    till: Till,
+    acting: Acting,
     IdempotencyKey(key): IdempotencyKey,
     Body(body): Body<TillHoldRequest>,
 ) -> Result<Json<TillHoldAnswer>, Problem> {
     let buyer_id = match body.buyer_id {
-        Some(buyer_id) if box_office::is_its_walk_in(&pool, buyer_id, till.terminal_id).await? => buyer_id,
+        Some(buyer_id) if box_office::is_its_walk_in(&pool, buyer_id, acting.till.terminal_id).await? => buyer_id,
         Some(_) => return Err(Problem::new(Code::Forbidden).detail("This customer was not opened at this terminal.")),
-        None => box_office::walk_in(pool.clone(), till.terminal_id, &key).await?,
+        None => box_office::walk_in(pool.clone(), acting.till.terminal_id, &key).await?,
     };
     let event_id = body.event_id;
     let wish = HoldRequest { seats: body.seats, best: body.best, fewer_ok: body.fewer_ok, replace: body.replace };
     // A kiosk's customer buys alone, so a fan's rules hold for them.
+    let till = &acting.till;
     let rules = if till.is_counter() { Rules::Staff } else { Rules::Fan };
     let way = Way::ByRole(ByRole { terminal: till.name.clone(), role: till.role.clone() });
     let take = holds::take(&config, event_id, buyer_id, key, wish, rules, way)?;
@@ -68,11 +70,11 @@ pub async fn place(
 pub async fn release(
     State(pool): State<PgPool>,
     State(desks): State<Desks>,
-    till: Till,
+    acting: Acting,
     PathId(hold_id): PathId<Uuid>,
     Body(body): Body<TillReleaseRequest>,
 ) -> Result<Json<HoldAnswer>, Problem> {
-    if !box_office::is_its_walk_in(&pool, body.buyer_id, till.terminal_id).await? {
+    if !box_office::is_its_walk_in(&pool, body.buyer_id, acting.till.terminal_id).await? {
         return Err(Code::HoldUnknown.into());
     }
     holds::release_as(&pool, &desks, body.buyer_id, hold_id, None).await
@@ -86,14 +88,14 @@ pub async fn release(
 pub async fn quote(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,
-    till: Till,
+    acting: Acting,
     PathId(hold_id): PathId<Uuid>,
     Body(body): Body<TillQuoteRequest>,
 ) -> Result<Json<OrderAnswer>, Problem> {
-    if !box_office::is_its_walk_in(&pool, body.buyer_id, till.terminal_id).await? {
+    if !box_office::is_its_walk_in(&pool, body.buyer_id, acting.till.terminal_id).await? {
         return Err(Code::HoldUnknown.into());
     }
-    let basket = basket(&till, hold_id, body.buyer_id, body.tickets)?;
+    let basket = basket(&acting, hold_id, body.buyer_id, body.tickets)?;
     let order_id = checkout::price(pool.clone(), basket).await?;
     orders::answer(&pool, &config, Whose::One(order_id)).await.map(Json)
 }
@@ -109,21 +111,24 @@ pub(super) fn cash(received_minor: i64) -> Result<i64, Problem> {
 /// Sells a hold for cash or as a comp. Asked again with the same tender, it answers with the same order. A sale by a
 /// card that could not be charged (`payment_due`) is paid with the cash.
 #[utoipa::path(post, path = "/api/box-office/sales", tag = "box office", request_body = TillSaleRequest,
-    responses((status = 200, body = TillSaleAnswer), (status = "4XX", description = "`forbidden`, `bad_request`, `hold_unknown`, `hold_ended`, `hold_frozen`, `order_not_open`, `attempt_live`, `event_cancelled`, `seat_unknown`, `seats_repeated`, `ticket_type_unknown`, `tender_invalid`, `idempotency_mismatch`")))]
+    responses((status = 200, body = TillSaleAnswer), (status = "4XX", description = "`forbidden`, `role_too_low`, `bad_request`, `hold_unknown`, `hold_ended`, `hold_frozen`, `order_not_open`, `attempt_live`, `event_cancelled`, `seat_unknown`, `seats_repeated`, `ticket_type_unknown`, `tender_invalid`, `idempotency_mismatch`")))]
 pub async fn sell(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,
-    Counter(till): Counter,
+    Clerk(acting): Clerk,
     Body(body): Body<TillSaleRequest>,
 ) -> Result<Json<TillSaleAnswer>, Problem> {
-    if !box_office::is_its_walk_in(&pool, body.buyer_id, till.terminal_id).await? {
+    if !box_office::is_its_walk_in(&pool, body.buyer_id, acting.till.terminal_id).await? {
         return Err(Code::HoldUnknown.into());
     }
     let tendered = match body.tender {
         TillTender::Cash { received_minor } => Tendered::Cash { received_minor: cash(received_minor)? },
-        TillTender::Comp { reason } => Tendered::Comp { reason: checked_reason(&reason)? },
+        TillTender::Comp { reason } => {
+            acting.needs(StaffRole::Supervisor)?;
+            Tendered::Comp { reason: checked_reason(&reason)? }
+        }
     };
-    let basket = basket(&till, body.hold_id, body.buyer_id, body.tickets)?;
+    let basket = basket(&acting, body.hold_id, body.buyer_id, body.tickets)?;
     let sold = box_office::sell(pool.clone(), basket, tendered).await?;
     let answer = orders::answer(&pool, &config, Whose::One(sold.order_id)).await?;
     Ok(Json(TillSaleAnswer { order: answer.order, change_minor: sold.change_minor }))
@@ -141,11 +146,11 @@ pub async fn sell_by_card(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,
     State(payments): State<Payments>,
-    till: Till,
+    acting: Acting,
     IdempotencyKey(key): IdempotencyKey,
     Body(body): Body<TillCardRequest>,
 ) -> Result<(StatusCode, Json<OrderAnswer>), Problem> {
-    if !box_office::is_its_walk_in(&pool, body.buyer_id, till.terminal_id).await? {
+    if !box_office::is_its_walk_in(&pool, body.buyer_id, acting.till.terminal_id).await? {
         return Err(Code::HoldUnknown.into());
     }
     needs_provider(&payments)?;
@@ -153,8 +158,8 @@ pub async fn sell_by_card(
     if !(1..=READER_MAX).contains(&body.reader.len()) || !body.reader.chars().all(of_ids) {
         return Err(Problem::new(Code::BadRequest).detail("reader is the provider's id of a card reader."));
     }
-    box_office::own_reader(&pool, till.terminal_id, &body.reader).await?;
-    let basket = basket(&till, body.hold_id, body.buyer_id, body.tickets)?;
+    box_office::own_reader(&pool, acting.till.terminal_id, &body.reader).await?;
+    let basket = basket(&acting, body.hold_id, body.buyer_id, body.tickets)?;
     let order_id = box_office::sell_by_card(&pool, &payments, basket, body.reader, key).await?;
     Ok((StatusCode::ACCEPTED, Json(orders::answer(&pool, &config, Whose::One(order_id)).await?)))
 }
@@ -183,11 +188,11 @@ pub async fn stop_card(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,
     State(payments): State<Payments>,
-    till: Till,
+    acting: Acting,
     PathId(order_id): PathId<Uuid>,
     Body(body): Body<TillCardStopRequest>,
 ) -> Result<(StatusCode, Json<OrderAnswer>), Problem> {
-    let found = box_office::buyer_of(&pool, order_id, till.terminal_id).await?;
+    let found = box_office::buyer_of(&pool, order_id, acting.till.terminal_id).await?;
     let buyer_id = found.ok_or(Code::OrderUnknown)?;
     box_office::stop_card(&pool, &payments, order_id, buyer_id, body.keep_if_paid).await?;
     Ok((StatusCode::ACCEPTED, Json(orders::answer(&pool, &config, Whose::One(order_id)).await?)))
@@ -195,44 +200,44 @@ pub async fn stop_card(
 
 /// Takes seats out of the sale, with a reason. All of them, or none if one is held or sold.
 #[utoipa::path(post, path = "/api/box-office/events/{id}/block", tag = "box office", request_body = BlockRequest,
-    params(("id" = String, Path, description = "Number or slug")), responses((status = 204), (status = "4XX", description = "`forbidden`, `bad_request`, `seat_unknown`, `seats_empty`, `seats_too_many`, `seats_repeated`, `seats_in_use`")))]
+    params(("id" = String, Path, description = "Number or slug")), responses((status = 204), (status = "4XX", description = "`forbidden`, `role_too_low`, `bad_request`, `seat_unknown`, `seats_empty`, `seats_too_many`, `seats_repeated`, `seats_in_use`")))]
 pub async fn block(
     State(pool): State<PgPool>,
-    Counter(till): Counter,
+    Supervisor(acting): Supervisor,
     PathEvent(event_id): PathEvent,
     Body(body): Body<BlockRequest>,
 ) -> Result<StatusCode, Problem> {
-    set_block(pool, till, event_id, body, Block::Block).await
+    set_block(pool, acting, event_id, body, Block::Block).await
 }
 
 /// Puts blocked seats back on sale, with a reason. Seats that were given up for good are revived instead.
 #[utoipa::path(post, path = "/api/box-office/events/{id}/unblock", tag = "box office", request_body = BlockRequest,
-    params(("id" = String, Path, description = "Number or slug")), responses((status = 204), (status = "4XX", description = "`forbidden`, `bad_request`, `seat_unknown`, `seats_empty`, `seats_too_many`, `seats_repeated`, `seats_in_use`, `seats_dead`")))]
+    params(("id" = String, Path, description = "Number or slug")), responses((status = 204), (status = "4XX", description = "`forbidden`, `role_too_low`, `bad_request`, `seat_unknown`, `seats_empty`, `seats_too_many`, `seats_repeated`, `seats_in_use`, `seats_dead`")))]
 pub async fn unblock(
     State(pool): State<PgPool>,
-    Counter(till): Counter,
+    Supervisor(acting): Supervisor,
     PathEvent(event_id): PathEvent,
     Body(body): Body<BlockRequest>,
 ) -> Result<StatusCode, Problem> {
-    set_block(pool, till, event_id, body, Block::Unblock).await
+    set_block(pool, acting, event_id, body, Block::Unblock).await
 }
 
 /// Puts seats on sale that were given up for good (a refund said that they are dead), with a reason.
 #[utoipa::path(post, path = "/api/box-office/events/{id}/revive", tag = "box office", request_body = BlockRequest,
-    params(("id" = String, Path, description = "Number or slug")), responses((status = 204), (status = "4XX", description = "`forbidden`, `bad_request`, `seat_unknown`, `seats_empty`, `seats_too_many`, `seats_repeated`, `seats_in_use`: one of them is not dead")))]
+    params(("id" = String, Path, description = "Number or slug")), responses((status = 204), (status = "4XX", description = "`forbidden`, `role_too_low`, `bad_request`, `seat_unknown`, `seats_empty`, `seats_too_many`, `seats_repeated`, `seats_in_use`: one of them is not dead")))]
 pub async fn revive(
     State(pool): State<PgPool>,
-    Counter(till): Counter,
+    Manager(acting): Manager,
     PathEvent(event_id): PathEvent,
     Body(body): Body<BlockRequest>,
 ) -> Result<StatusCode, Problem> {
-    set_block(pool, till, event_id, body, Block::Revive).await
+    set_block(pool, acting, event_id, body, Block::Revive).await
 }
 
 /// What a customer at this terminal buys.
-fn basket(till: &Till, hold_id: Uuid, buyer_id: Uuid, tickets: Vec<TicketChoice>) -> Result<Basket, Problem> {
-    let channel = if till.is_counter() { Channel::Counter } else { Channel::Kiosk };
-    let actor = format!("terminal {}", till.name);
+fn basket(acting: &Acting, hold_id: Uuid, buyer_id: Uuid, tickets: Vec<TicketChoice>) -> Result<Basket, Problem> {
+    let channel = if acting.till.is_counter() { Channel::Counter } else { Channel::Kiosk };
+    let actor = acting.actor();
     Ok(Basket { hold_id, buyer_id, ticket_types: orders::choices(tickets)?, channel, actor })
 }
 
@@ -246,14 +251,14 @@ pub(super) fn checked_reason(reason: &str) -> Result<String, Problem> {
 
 async fn set_block(
     pool: PgPool,
-    till: Till,
+    acting: Acting,
     event_id: i64,
     body: BlockRequest,
     verb: Block,
 ) -> Result<StatusCode, Problem> {
     let seats = SeatSet::new(body.seats, BLOCK_SEATS_MAX)?;
     let reason = checked_reason(&body.reason)?;
-    box_office::block(pool, event_id, seats, verb, reason, format!("terminal {}", till.name)).await?;
+    box_office::block(pool, event_id, seats, verb, reason, acting.actor()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -16,6 +16,8 @@ pub mod tickets; // on paper, at the door, printed again
 pub mod box_office; // what terminals do
 pub mod terminals; // how terminals are; renamed, locked, revoked
 pub mod leases; // selling without a network
+pub mod duty; // staff sign in at a terminal
+pub mod members; // who is of the staff
 pub mod staff; // refunds, the gate, what is not settled
 pub mod staff_queue; // pace, pause and draw of a waiting room
 pub mod staff_orders; // orders looked up, exchanged, noted
@@ -105,6 +107,11 @@ fn api() -> OpenApiRouter<Hub> {
         .routes(routes!(terminals::enrol))
         .routes(routes!(terminals::who_am_i))
         .routes(routes!(terminals::make_code))
+        .routes(routes!(duty::sign_in))
+        .routes(routes!(duty::sign_out))
+        .routes(routes!(duty::on_duty))
+        .routes(routes!(members::members, members::add_member))
+        .routes(routes!(members::change_member))
         .routes(routes!(terminals::list))
         .routes(routes!(terminals::change_terminal))
         .routes(routes!(staff::refund))

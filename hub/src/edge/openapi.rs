@@ -14,7 +14,7 @@ use utoipa::{
     },
 };
 
-use super::problem::Code;
+use super::{extract::STAFF_HEADER, problem::Code};
 
 /// A refusal. Clients act on `code`; further members depend on it (`protocol/PROTOCOL.md`).
 #[derive(ToSchema)]
@@ -37,6 +37,8 @@ pub struct Problem {
         description = "Sells a concert hall in minutes and never sells a seat twice.\n\n\
             Times are RFC 3339 in UTC, local times name no zone and stand beside `time_zone`. Money is a whole \
             number of minor units of a currency. A refusal is `application/problem+json` with a stable `code`.\n\n\
+            At an attended terminal somebody of the staff signs in (`POST /api/box-office/sign-in`), and their token goes \
+            into the header `Fullhouse-Staff`, beside the terminal's own.\n\n\
             An unsafe request with a cookie has to come from the same origin (`Sec-Fetch-Site` or `Origin`)."
     ),
     tags(
@@ -64,6 +66,8 @@ pub fn frame() -> utoipa::openapi::OpenApi {
         "terminal",
         SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build()),
     );
+    // Beside an attended terminal's own token.
+    components.add_security_scheme("staff", SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new(STAFF_HEADER))));
     frame
 }
 
@@ -157,6 +161,7 @@ fn common(path: &str, writes: bool, operation: &Operation) -> Vec<Code> {
     }
     if credentials(path).contains(&"terminal") && !EVEN_IF_LOCKED.contains(&path) {
         codes.push(Code::TerminalLocked);
+        codes.push(Code::StaffRequired); // of an attended terminal
     }
     if operation.request_body.is_some() && !path.starts_with("/api/webhooks/") {
         codes.extend([Code::JsonInvalid, Code::BodyTooLarge]);

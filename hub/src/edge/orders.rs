@@ -53,7 +53,7 @@ pub async fn check_out(
         buyer_id: buyer.buyer_id,
         ticket_types: choices(body.tickets)?,
         channel: Channel::Web,
-        actor: "buyer".to_owned(),
+        actor: "buyer".into(),
     };
     let order_id = checkout::price(pool.clone(), basket).await?;
     before_paying(&pool, &config, &press, buyer.buyer_id, order_id).await.map(Json)

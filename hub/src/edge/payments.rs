@@ -63,6 +63,7 @@ pub async fn pay(
         reader_id: None,
         amount_minor: body.amount_minor,
         currency: body.currency,
+        actor: "buyer".into(),
     };
     attempt::open(&pool, pay, payments.margin()).await?;
     payments.wake();

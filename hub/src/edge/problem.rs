@@ -42,7 +42,7 @@ codes! {
     HoldUnknown "hold_unknown" NOT_FOUND "You have no such hold";
     OrderUnknown "order_unknown" NOT_FOUND "You have no such order";
     NotSignedIn "not_signed_in" UNAUTHORIZED "Sign in first";
-    CredentialsWrong "credentials_wrong" UNAUTHORIZED "This address and password do not match";
+    CredentialsWrong "credentials_wrong" UNAUTHORIZED "Name and secret do not match";
     Forbidden "forbidden" FORBIDDEN "You may not do this";
     Csrf "csrf" FORBIDDEN "The request came from another site";
     EmailTaken "email_taken" CONFLICT "There is an account with this address";
@@ -106,6 +106,10 @@ codes! {
     JournalUnreadable "journal_unreadable" UNPROCESSABLE_ENTITY "This sale can't be read here; keep it";
     JournalOpen "journal_open" CONFLICT "What was sold of this lease is not settled yet";
     NameTaken "name_taken" CONFLICT "This name is somebody else's";
+    StaffRequired "staff_required" UNAUTHORIZED "Somebody of the staff has to sign in at this terminal";
+    StaffLocked "staff_locked" LOCKED "Too many wrong tries at this name; try again later";
+    StaffUnknown "staff_unknown" NOT_FOUND "There is no such member of the staff";
+    RoleTooLow "role_too_low" FORBIDDEN "Somebody with more rights has to do this";
     EnrolmentRefused "enrolment_refused" UNAUTHORIZED "This code enrols nothing (any more)";
     ReaderNotYours "reader_not_yours" FORBIDDEN "This reader was not enrolled at this terminal";
     IdempotencyKeyMissing "idempotency_key_missing" BAD_REQUEST "An Idempotency-Key header of 1 to 255 characters is needed";
@@ -209,7 +213,10 @@ impl IntoResponse for Problem {
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if matches!(self.code.status(), StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
+        if matches!(
+            self.code.status(),
+            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS | StatusCode::LOCKED
+        ) {
             headers.insert(header::RETRY_AFTER, self.retry_after_s.into());
         }
         if self.code == Code::TooManySockets {

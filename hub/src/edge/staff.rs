@@ -5,19 +5,22 @@ use axum::{
     extract::{FromRequestParts, State},
     http::{StatusCode, request::Parts},
 };
-use fullhouse_protocol::money::{
-    CallOffRequest, CalledOff, GateRequest, GivenBack, MoneyList, Refund, RefundRequest, RefundWhat, RetryRequest,
-    SeatsBecome,
+use fullhouse_protocol::{
+    clerk::StaffRole,
+    money::{
+        CallOffRequest, CalledOff, GateRequest, GivenBack, MoneyList, Refund, RefundRequest, RefundWhat, RetryRequest,
+        SeatsBecome,
+    },
 };
 use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::{
-    extract::{Body, IdempotencyKey, Operator, PathId, SignedIn, Till, bearer},
+    extract::{Acting, Body, Clerk, IdempotencyKey, Operator, PathId, SignedIn, bearer},
     problem::{Code, Problem},
 };
 use crate::{
-    auth::Role,
+    auth::{Actor, Role},
     box_office,
     payment::{
         Payments,
@@ -39,9 +42,9 @@ const SEATS_MAX: usize = 50;
 #[derive(Debug, Clone)]
 pub struct Staff {
     /// For the logs.
-    pub actor: String,
+    pub actor: Actor,
     /// The counter that they sit at; an operator may be anywhere.
-    pub terminal_id: Option<Uuid>,
+    pub acting: Option<Acting>,
 }
 
 impl FromRequestParts<Hub> for Staff {
@@ -49,15 +52,12 @@ impl FromRequestParts<Hub> for Staff {
 
     async fn from_request_parts(parts: &mut Parts, hub: &Hub) -> Result<Self, Problem> {
         if bearer(&parts.headers).is_some() {
-            let till = <Till as FromRequestParts<Hub>>::from_request_parts(parts, hub).await?;
-            if till.role != "counter" {
-                return Err(Code::Forbidden.into());
-            }
-            return Ok(Self { actor: format!("terminal {}", till.name), terminal_id: Some(till.terminal_id) });
+            let Clerk(acting) = Clerk::from_request_parts(parts, hub).await?;
+            return Ok(Self { actor: acting.actor(), acting: Some(acting) });
         }
         let somebody = <SignedIn as FromRequestParts<Hub>>::from_request_parts(parts, hub).await?;
         match somebody.role {
-            Role::Operator => Ok(Self { actor: operator_name(&somebody), terminal_id: None }),
+            Role::Operator => Ok(Self { actor: operator_name(&somebody).into(), acting: None }),
             Role::Fan => Err(Code::Forbidden.into()),
         }
     }
@@ -66,8 +66,14 @@ impl FromRequestParts<Hub> for Staff {
 impl Staff {
     /// The reader belongs to the counter that they sit at.
     pub async fn own_reader(&self, pool: &PgPool, reader: &str) -> Result<(), Problem> {
-        box_office::own_reader(pool, self.terminal_id.ok_or(Code::ReaderNotYours)?, reader).await?;
+        let acting = self.acting.as_ref().ok_or(Code::ReaderNotYours)?;
+        box_office::own_reader(pool, acting.till.terminal_id, reader).await?;
         Ok(())
+    }
+
+    /// Refuses whoever of the staff has a lesser role. An operator may do what any of them may.
+    pub fn needs(&self, role: StaffRole) -> Result<(), Problem> {
+        self.acting.as_ref().map_or(Ok(()), |acting| acting.needs(role))
     }
 }
 
@@ -78,7 +84,7 @@ pub(super) fn operator_name(somebody: &SignedIn) -> String {
 /// Gives back all of an order, some of its seats, or an amount. The same key again finds what it gave back.
 #[utoipa::path(post, path = "/api/staff/orders/{id}/refunds", tag = "staff", request_body = RefundRequest,
     params(("id" = Uuid, Path), ("Idempotency-Key" = String, Header)),
-    responses((status = 200, body = GivenBack), (status = "4XX", description = "`forbidden`, `bad_request`, `order_not_paid`, `attempt_live`, `seat_unknown`, `refund_too_much`, `tender_invalid`, `idempotency_mismatch`")))]
+    responses((status = 200, body = GivenBack), (status = "4XX", description = "`forbidden`, `role_too_low`, `bad_request`, `order_not_paid`, `attempt_live`, `seat_unknown`, `refund_too_much`, `tender_invalid`, `idempotency_mismatch`")))]
 pub async fn refund(
     State(pool): State<PgPool>,
     State(payments): State<Payments>,
@@ -87,6 +93,7 @@ pub async fn refund(
     IdempotencyKey(key): IdempotencyKey,
     Body(body): Body<RefundRequest>,
 ) -> Result<Json<GivenBack>, Problem> {
+    staff.needs(StaffRole::Supervisor)?;
     let what = match body.what {
         RefundWhat::All {} => What::All,
         RefundWhat::Seats { seats } => What::Seats(SeatSet::new(seats, SEATS_MAX)?.as_slice().to_vec()),
@@ -118,7 +125,7 @@ pub(super) fn become_of(wire: SeatsBecome) -> refund::SeatsBecome {
 #[utoipa::path(post, path = "/api/staff/refunds/{id}/retry", tag = "staff", request_body = RetryRequest,
     params(("id" = Uuid, Path)),
     responses((status = 200, body = Refund, description = "What has taken its place"),
-        (status = "4XX", description = "`forbidden`, `bad_request`, `not_found`, `refund_not_failed`, `refund_too_much`, `books_not_compared`")))]
+        (status = "4XX", description = "`forbidden`, `role_too_low`, `bad_request`, `not_found`, `refund_not_failed`, `refund_too_much`, `books_not_compared`")))]
 pub async fn retry(
     State(pool): State<PgPool>,
     State(payments): State<Payments>,
@@ -126,6 +133,7 @@ pub async fn retry(
     PathId(refund_id): PathId<Uuid>,
     Body(body): Body<RetryRequest>,
 ) -> Result<Json<Refund>, Problem> {
+    staff.needs(StaffRole::Supervisor)?;
     let instead = if body.by_hand { Instead::ByHand } else { Instead::Card };
     let instead = owed::retry(&pool, refund_id, instead, said(&body.reason)?, staff.actor).await?;
     payments.wake();

@@ -10,6 +10,7 @@ use axum::{
 };
 use chrono::TimeDelta;
 use fullhouse_protocol::{
+    clerk::StaffRole,
     orders::{Order, OrderAnswer},
     staff::{
         DuePaymentAnswer, DuePaymentRequest, ExchangeAnswer, ExchangeRequest, GiveUpRequest, NoteRequest, OrdersFound,
@@ -103,7 +104,7 @@ pub async fn note(
     PathId(order_id): PathId<Uuid>,
     Body(body): Body<NoteRequest>,
 ) -> Result<StatusCode, Problem> {
-    match log::write(&pool, order_id, &said(&body.text)?, &staff.actor).await? {
+    match log::write(pool, order_id, said(&body.text)?, staff.actor).await? {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(Code::OrderUnknown.into()),
     }
@@ -114,7 +115,7 @@ pub async fn note(
 /// ones are the buyer's until that is paid.
 #[utoipa::path(post, path = "/api/staff/orders/{id}/exchange", tag = "staff", request_body = ExchangeRequest,
     params(("id" = Uuid, Path), ("Idempotency-Key" = String, Header)),
-    responses((status = 200, body = ExchangeAnswer), (status = "4XX", description = "`forbidden`, `bad_request`, `order_not_paid`, `attempt_live`, `seat_unknown`, `seat_partly_refunded`, `seats_unavailable`, `seats_in_use`: the buyer holds others of that event, `limit_reached`, `ticket_type_unknown`, `tender_invalid`, `event_unknown`, `event_cancelled`, `reader_not_yours`, `payment_gate_closed`, `too_late_to_pay`, `idempotency_mismatch`")))]
+    responses((status = 200, body = ExchangeAnswer), (status = "4XX", description = "`forbidden`, `role_too_low`, `bad_request`, `order_not_paid`, `attempt_live`, `seat_unknown`, `seat_partly_refunded`, `seats_unavailable`, `seats_in_use`: the buyer holds others of that event, `limit_reached`, `ticket_type_unknown`, `tender_invalid`, `event_unknown`, `event_cancelled`, `reader_not_yours`, `payment_gate_closed`, `too_late_to_pay`, `idempotency_mismatch`")))]
 pub async fn exchange(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,
@@ -124,6 +125,7 @@ pub async fn exchange(
     IdempotencyKey(key): IdempotencyKey,
     Body(body): Body<ExchangeRequest>,
 ) -> Result<Json<ExchangeAnswer>, Problem> {
+    staff.needs(StaffRole::Supervisor)?;
     SeatSet::new(body.seats.iter().map(|p| p.from).collect(), SEATS_MAX)?;
     SeatSet::new(body.seats.iter().map(|p| p.to).collect(), SEATS_MAX)?;
     body.received_minor.map(cash).transpose()?;
@@ -143,7 +145,7 @@ pub async fn exchange(
     let ask = swap::Ask { order_id, key, event_id: body.event_id, pairs, pays, reason, actor };
     let done = swap::swap(&pool, ask).await?;
     if let Some(reader) = body.reader.filter(|_| done.difference_minor > 0) {
-        box_office::collect_at(&pool, &payments, done.order_id, reader, reader_key).await?;
+        box_office::collect_at(&pool, &payments, done.order_id, reader, reader_key, staff.actor.clone()).await?;
     }
     payments.wake();
     exchanged(&pool, &config, done.order_id, done.difference_minor, body.received_minor).await
@@ -242,7 +244,7 @@ pub async fn pay_due(
         (None, Some(reader)) => {
             needs_provider(&payments)?;
             staff.own_reader(&pool, &reader).await?;
-            box_office::collect_due(&pool, &payments, order_id, reader, key).await?;
+            box_office::collect_due(&pool, &payments, order_id, reader, key, staff.actor.clone()).await?;
             0
         }
         _ => return Err(Problem::new(Code::BadRequest).detail("It is paid in cash or at a reader: one of them.")),
@@ -254,13 +256,14 @@ pub async fn pay_due(
 /// Gives up an order that is due, before its time is over: nobody will pay. Again: it is over.
 #[utoipa::path(post, path = "/api/staff/orders/{id}/give-up", tag = "staff", request_body = GiveUpRequest,
     params(("id" = Uuid, Path)),
-    responses((status = 204), (status = "4XX", description = "`forbidden`, `bad_request`, `order_unknown`, `order_not_open`: nothing is due of it, `attempt_live`")))]
+    responses((status = 204), (status = "4XX", description = "`forbidden`, `role_too_low`, `bad_request`, `order_unknown`, `order_not_open`: nothing is due of it, `attempt_live`")))]
 pub async fn give_up_due(
     State(pool): State<PgPool>,
     staff: Staff,
     PathId(order_id): PathId<Uuid>,
     Body(body): Body<GiveUpRequest>,
 ) -> Result<StatusCode, Problem> {
+    staff.needs(StaffRole::Supervisor)?;
     due::give_up(&pool, order_id, become_of(body.seats_become), &said(&body.reason)?, &staff.actor).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use super::{
     box_office::checked_reason,
-    extract::{Body, Buyer, IdempotencyKey, PathEvent, PathId, Till, query_invalid},
+    extract::{Acting, Body, Buyer, Clerk, IdempotencyKey, PathEvent, PathId, Till, query_invalid},
     problem::{Code, Problem},
 };
 use crate::{
@@ -62,10 +62,10 @@ pub async fn mine(
 pub async fn for_staff(
     State(pool): State<PgPool>,
     State(press): State<Press>,
-    till: Till,
+    acting: Acting,
     PathId(order_id): PathId<Uuid>,
 ) -> Result<Response, Problem> {
-    may_print(&pool, &till, order_id).await?;
+    may_print(&pool, &acting.till, order_id).await?;
     document(&pool, &press, order_id).await
 }
 
@@ -139,13 +139,12 @@ pub async fn dead(
     responses((status = 200, body = Reissued), (status = "4XX", description = "problem+json; `forbidden`, `ticket_unknown`, `ticket_not_valid`")))]
 pub async fn reissue(
     State(pool): State<PgPool>,
-    till: Till,
+    Clerk(acting): Clerk,
     PathId(ticket_id): PathId<Uuid>,
     Body(body): Body<Reason>,
 ) -> Result<Json<Reissued>, Problem> {
-    counter(&till)?;
     let reason = checked_reason(&body.reason)?;
-    Ok(Json(box_office::reissue(pool, ticket_id, reason, format!("terminal {}", till.name)).await?))
+    Ok(Json(box_office::reissue(pool, ticket_id, reason, acting.actor()).await?))
 }
 
 /// Opens print jobs: one a ticket. A ticket that is on paper, or may be, has to be reissued first.
@@ -154,15 +153,15 @@ pub async fn reissue(
     responses((status = 200, body = PrintJobs), (status = "4XX", description = "problem+json; `order_unknown`, `ticket_not_valid`, `ticket_printed`")))]
 pub async fn begin_prints(
     State(pool): State<PgPool>,
-    till: Till,
+    acting: Acting,
     PathId(order_id): PathId<Uuid>,
     Body(body): Body<PrintRequest>,
 ) -> Result<Json<PrintJobs>, Problem> {
     if body.ticket_ids.len() > TICKETS_MAX {
         return Err(Problem::new(Code::BadRequest).detail(format!("At most {TICKETS_MAX} tickets a call.")));
     }
-    may_print(&pool, &till, order_id).await?;
-    let jobs = box_office::begin_prints(pool, order_id, body.ticket_ids, format!("terminal {}", till.name)).await?;
+    may_print(&pool, &acting.till, order_id).await?;
+    let jobs = box_office::begin_prints(pool, order_id, body.ticket_ids, acting.actor()).await?;
     Ok(Json(PrintJobs { jobs }))
 }
 
@@ -171,10 +170,10 @@ pub async fn begin_prints(
     responses((status = 200, body = PrintJobs), (status = "4XX", description = "problem+json; `order_unknown`")))]
 pub async fn prints(
     State(pool): State<PgPool>,
-    till: Till,
+    acting: Acting,
     PathId(order_id): PathId<Uuid>,
 ) -> Result<Json<PrintJobs>, Problem> {
-    may_print(&pool, &till, order_id).await?;
+    may_print(&pool, &acting.till, order_id).await?;
     Ok(Json(PrintJobs { jobs: print::ledger(&mut *pool.acquire().await?, order_id).await? }))
 }
 
@@ -212,11 +211,10 @@ pub async fn report_print(
     responses((status = 202), (status = "4XX", description = "problem+json; `forbidden`, `order_unknown`")))]
 pub async fn mail_again(
     State(pool): State<PgPool>,
-    till: Till,
+    _: Clerk,
     PathId(order_id): PathId<Uuid>,
     IdempotencyKey(key): IdempotencyKey,
 ) -> Result<StatusCode, Problem> {
-    counter(&till)?;
     if box_office::mail_again(pool, order_id, key).await? {
         return Ok(StatusCode::ACCEPTED);
     }
@@ -230,11 +228,6 @@ async fn may_print(pool: &PgPool, till: &Till, order_id: Uuid) -> Result<(), Pro
         return Ok(());
     }
     Err(Code::OrderUnknown.into())
-}
-
-/// A kiosk's customer is nobody's staff.
-fn counter(till: &Till) -> Result<(), Problem> {
-    if till.role == "counter" { Ok(()) } else { Err(Code::Forbidden.into()) }
 }
 
 impl From<PressError> for Problem {

@@ -15,6 +15,7 @@ use uuid::Uuid;
 pub use self::shown::{latest, latest_of, phase};
 use super::{gate, provider::money, swap};
 use crate::{
+    auth::Actor,
     clock,
     db::{self, Tx},
 };
@@ -33,6 +34,8 @@ pub struct Pay {
     /// What the buyer was shown.
     pub amount_minor: i64,
     pub currency: String,
+    /// Who has it paid.
+    pub actor: Actor,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +77,7 @@ pub async fn open(pool: &PgPool, pay: Pay, margin: TimeDelta) -> Result<Uuid, Op
         .await?
         .ok_or(OpenError::OrderUnknown)?;
         let mut tx = db::event_tx(&pool, event_id).await?;
+        pay.actor.acts(&mut tx).await?;
         let attempt_id = open_in(&mut tx, &pay, margin).await?;
         tx.commit().await?;
         Ok(attempt_id)
@@ -343,6 +347,7 @@ mod tests {
             reader_id: None,
             amount_minor: 5,
             currency: "EUR".into(),
+            actor: "buyer".into(),
         };
         assert_eq!(body_hash(&pay), body_hash(&Pay { key: "other".into(), ..pay.clone() }));
         assert_ne!(body_hash(&pay), body_hash(&Pay { payment_method: "pm_2".into(), ..pay.clone() }));

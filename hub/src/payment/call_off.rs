@@ -162,7 +162,7 @@ async fn retry_failed(pool: &PgPool, event_id: i64, actor: &str) -> sqlx::Result
     .await?;
     for refund_id in failed {
         let reason = "the event is called off".to_owned();
-        match owed::retry(pool, refund_id, Instead::Card, reason, actor.to_owned()).await {
+        match owed::retry(pool, refund_id, Instead::Card, reason, actor.into()).await {
             Err(RetryError::Database(error)) if db::constraint(&error).is_none() => return Err(error),
             Err(refused) => tracing::warn!(refund.id = %refund_id, reason = %refused, "a refund is not tried again"),
             Ok(_) => {}
@@ -274,7 +274,7 @@ async fn one(
                 what: What::All,
                 seats_become: Some(SeatsBecome::Dead),
                 reason,
-                actor,
+                actor: actor.into(),
                 called_off: true,
             };
             match refund::give_back_in(&mut tx, event_id, &ask).await {

@@ -15,6 +15,7 @@ use super::{
     seats_back::{self, SeatsBecome},
 };
 use crate::{
+    auth::Actor,
     checkout::log,
     clock,
     db::{self, Tx},
@@ -99,10 +100,11 @@ async fn lock(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<Due> {
 
 /// An order that is due is paid in cash over the counter. Returns the change, in minor units. Told again with the same
 /// cash, it has been paid.
-pub async fn pay_in_cash(pool: &PgPool, order_id: Uuid, received_minor: i64, actor: &str) -> Result<i64, DueError> {
-    let (pool, actor) = (pool.clone(), actor.to_owned());
+pub async fn pay_in_cash(pool: &PgPool, order_id: Uuid, received_minor: i64, actor: &Actor) -> Result<i64, DueError> {
+    let (pool, actor) = (pool.clone(), actor.clone());
     db::write(async move {
         let (mut tx, _) = order::open(&pool, order_id).await?.ok_or(DueError::OrderUnknown)?;
+        actor.acts(&mut tx).await?;
         let order = lock(&mut tx, order_id).await?;
         if order.state == "confirmed" && was_paid_so(&mut tx, order_id, received_minor).await? {
             return Ok(received_minor - order.due_minor);
@@ -130,13 +132,13 @@ pub async fn pay_in_cash(pool: &PgPool, order_id: Uuid, received_minor: i64, act
         sqlx::query!(
             r#"update "order" set state = 'confirmed', payment_due_until = null, actor = $2 where id = $1"#,
             order_id,
-            actor
+            actor.name()
         )
         .execute(&mut *tx)
         .await?;
         ticket::make_valid(&mut tx, order_id).await?;
         mail::enqueue(&mut tx, mail::Kind::Tickets, order_id, "").await?;
-        log::note(&mut tx, order_id, "note", "paid in cash after its card could not be charged", &actor, now).await?;
+        log::note(&mut tx, order_id, "note", "paid in cash after its card could not be charged", actor.name(), now).await?;
         tx.commit().await?;
         Ok(received_minor - order.due_minor)
     })
@@ -171,11 +173,12 @@ pub async fn give_up(
     order_id: Uuid,
     become_: SeatsBecome,
     reason: &str,
-    actor: &str,
+    actor: &Actor,
 ) -> Result<(), DueError> {
-    let (pool, reason, actor) = (pool.clone(), reason.to_owned(), actor.to_owned());
+    let (pool, reason, actor) = (pool.clone(), reason.to_owned(), actor.clone());
     db::write(async move {
         let (mut tx, event_id) = order::open(&pool, order_id).await?.ok_or(DueError::OrderUnknown)?;
+        actor.acts(&mut tx).await?;
         let order = lock(&mut tx, order_id).await?;
         if let Some(id) = attempt::live(&mut tx, order_id).await? {
             return Err(DueError::AttemptLive(id));
@@ -187,7 +190,7 @@ pub async fn give_up(
         }
         let now = clock::now(&mut tx).await?;
         give_back(&mut tx, event_id, order_id, become_, "not_paid", now).await?;
-        log::note(&mut tx, order_id, "cancel", &reason, &actor, now).await?;
+        log::note(&mut tx, order_id, "cancel", &reason, actor.name(), now).await?;
         tx.commit().await?;
         Ok(())
     })

@@ -23,6 +23,7 @@ use super::{
     refund, seats_back,
 };
 use crate::{
+    auth::Actor,
     checkout::log,
     clock,
     db::{self, Tx},
@@ -40,7 +41,7 @@ pub struct Ask {
     /// Cash handed over for a higher price.
     pub received_minor: Option<i64>,
     pub reason: String,
-    pub actor: String,
+    pub actor: Actor,
 }
 
 /// What an exchange came to.
@@ -56,6 +57,7 @@ pub async fn exchange(pool: &PgPool, ask: Ask) -> Result<Exchanged, ExchangeErro
     let pool = pool.clone();
     db::write(async move {
         let (mut tx, event_id) = order::open(&pool, ask.order_id).await?.ok_or(ExchangeError::OrderUnknown)?;
+        ask.actor.acts(&mut tx).await?;
         let done = exchange_in(&mut tx, event_id, &ask).await?;
         tx.commit().await?;
         Ok(done)
@@ -166,7 +168,7 @@ async fn record(
     now: DateTime<Utc>,
 ) -> sqlx::Result<Uuid> {
     let said = format!("seats {from:?} exchanged for {to:?} ({difference:+}): {}", ask.reason);
-    log::note(tx, ask.order_id, "exchange", &said, &ask.actor, now).await?;
+    log::note(tx, ask.order_id, "exchange", &said, ask.actor.name(), now).await?;
     sqlx::query_scalar!(
         "insert into order_exchange (id, order_id, key, body_hash, from_seats, to_seats, difference_minor, reason, actor, created_at)
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) returning id",
@@ -178,7 +180,7 @@ async fn record(
         to,
         difference,
         ask.reason,
-        ask.actor,
+        ask.actor.name(),
         now
     )
     .fetch_one(&mut **tx)

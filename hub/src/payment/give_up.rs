@@ -88,7 +88,7 @@ pub async fn give_up(pool: &PgPool, agreed: Agreed) -> Result<(), GiveUpError> {
             what: What::Within(agreed.seats.clone(), policy),
             seats_become: Some(SeatsBecome::OnSale),
             reason: "given back by the buyer".to_owned(),
-            actor: "buyer".to_owned(),
+            actor: "buyer".into(),
             called_off: false,
         };
         let done = sqlx::query_scalar!(

@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::{order, refund::poke};
 use crate::{
+    auth::Actor,
     checkout::log,
     clock,
     db::{self, Tx},
@@ -57,12 +58,13 @@ pub async fn retry(
     refund_id: Uuid,
     instead: Instead,
     reason: String,
-    actor: String,
+    actor: Actor,
 ) -> Result<Uuid, RetryError> {
     let pool = pool.clone();
     db::write(async move {
         let mut tx = pool.begin().await?;
-        let id = retry_in(&mut tx, refund_id, instead, &reason, &actor).await?;
+        actor.acts(&mut tx).await?;
+        let id = retry_in(&mut tx, refund_id, instead, &reason, actor.name()).await?;
         tx.commit().await?;
         Ok(id)
     })

@@ -28,6 +28,7 @@ use super::{
     seats_back,
 };
 use crate::{
+    auth::Actor,
     checkout::log,
     clock,
     db::{self, Tx},
@@ -46,7 +47,7 @@ pub struct Ask {
     /// Needed if seats go back.
     pub seats_become: Option<SeatsBecome>,
     pub reason: String,
-    pub actor: String,
+    pub actor: Actor,
     /// The event does not take place: the order is cancelled for that.
     pub called_off: bool,
 }
@@ -129,6 +130,7 @@ pub async fn give_back_in(tx: &mut Tx, event_id: i64, ask: &Ask) -> Result<Uuid,
     }
 
     // From here on everything must succeed, or the transaction fails as a whole.
+    ask.actor.acts(tx).await?;
     let now = clock::now(tx).await?;
     let request_id = record(tx, event_id, ask, &body_hash, &parts, now).await?;
     for flow in &flows {
@@ -140,14 +142,14 @@ pub async fn give_back_in(tx: &mut Tx, event_id: i64, ask: &Ask) -> Result<Uuid,
     let why = if ask.called_off { "called_off" } else { "refunded" };
     if let Some(become_) = ask.seats_become.filter(|_| !parts.seats.is_empty()) {
         let taken = seats_back::Taken { event_id, order_id: ask.order_id, seats: &parts.seats, why };
-        seats_back::take_back(tx, taken, become_, &ask.reason, &ask.actor, now).await?;
+        seats_back::take_back(tx, taken, become_, &ask.reason, ask.actor.name(), now).await?;
     }
     // Also one whose seats were exchanged away before, and that kept its fees.
     if !parts.seats.is_empty() || ask.what == What::All {
         seats_back::close_if_empty(tx, ask.order_id, why).await?;
     }
     let said = format!("{} {} given back: {}", parts.total(), order.currency, ask.reason);
-    log::note(tx, ask.order_id, "refund", &said, &ask.actor, now).await?;
+    log::note(tx, ask.order_id, "refund", &said, ask.actor.name(), now).await?;
     Ok(request_id)
 }
 
@@ -204,7 +206,7 @@ pub(super) async fn record(
         &parts.seats,
         ask.seats_become.filter(|_| !parts.seats.is_empty()).map(SeatsBecome::name),
         ask.reason,
-        ask.actor,
+        ask.actor.name(),
         now
     )
     .fetch_one(&mut **tx)

@@ -29,6 +29,7 @@ use super::{
     pairs::{ExchangeError, new_seats, old_seats},
 };
 use crate::{
+    auth::Actor,
     checkout::{self, ConfirmError, Tendered},
     clock,
     db::{self, Tx},
@@ -53,7 +54,7 @@ pub struct Ask {
     pub pairs: Vec<(i32, i32)>,
     pub pays: Pays,
     pub reason: String,
-    pub actor: String,
+    pub actor: Actor,
 }
 
 /// What it came to.
@@ -75,6 +76,7 @@ pub async fn swap(pool: &PgPool, ask: Ask) -> Result<Swapped, ExchangeError> {
         if from_event != to_event {
             db::lock_event(&mut tx, from_event.max(to_event)).await?;
         }
+        ask.actor.acts(&mut tx).await?;
         let done = swap_in(&mut tx, to_event, &ask).await?;
         tx.commit().await?;
         Ok(done)
@@ -138,7 +140,7 @@ async fn swap_in(tx: &mut Tx, to_event: i64, ask: &Ask) -> Result<Swapped, Excha
     // From here on everything must succeed, or the transaction fails as a whole.
     let hold_id = held::hold(tx, to_event, order.buyer_id, &seats, now, now + within).await?;
     let new = New { event_id: to_event, buyer_id: order.buyer_id, hold_id, currency: &order.currency, total, credit };
-    let to_order = held::insert_order(tx, &new, &order.channel, &ask.actor, &seats, now).await?;
+    let to_order = held::insert_order(tx, &new, &order.channel, ask.actor.name(), &seats, now).await?;
     let swap_id = Uuid::now_v7();
     sqlx::query!(
         "insert into order_swap (id, from_order, to_order, key, body_hash, from_seats, value_minor, surplus_minor, reason, actor, created_at)
@@ -152,13 +154,13 @@ async fn swap_in(tx: &mut Tx, to_event: i64, ask: &Ask) -> Result<Swapped, Excha
         value,
         value - credit,
         ask.reason,
-        ask.actor,
+        ask.actor.name(),
         now
     )
     .execute(&mut **tx)
     .await?;
     if let Some(tendered) = at_once {
-        checkout::confirm(tx, to_order, tendered, &ask.actor).await.map_err(|error| match error {
+        checkout::confirm(tx, to_order, tendered, ask.actor.name()).await.map_err(|error| match error {
             ConfirmError::Database(error) => error,
             other => sqlx::Error::Protocol(format!("a swap could not be sold: {other}")),
         })?;

@@ -112,10 +112,10 @@ async fn take_from_lines(tx: &mut Tx, re_id: &str, theirs: &Theirs, now: DateTim
         what: What::Amount(theirs.amount_minor),
         seats_become: None,
         reason: "given back outside of Fullhouse".to_owned(),
-        actor: "reconciliation".to_owned(),
+        actor: "reconciliation".into(),
         called_off: false,
     };
     let said = format!("{} given back outside of Fullhouse ({re_id}); the seats are still sold", theirs.amount_minor);
-    log::note(tx, theirs.order_id, "refund", &said, &ask.actor, now).await?;
+    log::note(tx, theirs.order_id, "refund", &said, ask.actor.name(), now).await?;
     refund::record(tx, theirs.event_id, &ask, &[], &parts, now).await.map(Some)
 }
