@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 mod papers; // what staff do with tickets: reissue, print, send again
 pub mod leases; // seats that a terminal sells without a network
+pub mod shift; // a drawer: opened, counted, closed
 pub mod terminals; // how terminals are; renamed, locked, revoked
 
 pub use self::papers::{TicketError, begin_prints, mail_again, reissue, report_print};

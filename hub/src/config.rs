@@ -39,6 +39,7 @@ section!(
         payment: Payment,
         ticket: Ticket,
         mail: Mail,
+        box_office: BoxOffice,
         retention: Retention,
         gate: Gate,
         reconcile: Reconcile,
@@ -152,6 +153,7 @@ section!(Mail {
     retry_max_s: i64,
     give_up_h: i64,
 });
+section!(BoxOffice { time_zone: String, day_begins_h: i64 });
 section!(Retention { tick_s: u64, provider_days: i32, people_days: i32 });
 section!(Gate {
     tick_ms: u64,
@@ -253,6 +255,9 @@ impl Config {
         let database = self.database.url.reveal();
         if !database.is_empty() && !database.starts_with("postgres://") && !database.starts_with("postgresql://") {
             faults.push("database.url: it begins with postgres://".to_owned()); // it may hold a password
+        }
+        if self.box_office.time_zone.parse::<chrono_tz::Tz>().is_err() {
+            faults.push(format!("box_office.time_zone: {:?} is no time zone", self.box_office.time_zone));
         }
         let mail = self.mail.smtp_url.reveal();
         if !mail.is_empty() && AsyncSmtpTransport::<Tokio1Executor>::from_url(mail).is_err() {

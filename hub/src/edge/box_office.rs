@@ -111,7 +111,7 @@ pub(super) fn cash(received_minor: i64) -> Result<i64, Problem> {
 /// Sells a hold for cash or as a comp. Asked again with the same tender, it answers with the same order. A sale by a
 /// card that could not be charged (`payment_due`) is paid with the cash.
 #[utoipa::path(post, path = "/api/box-office/sales", tag = "box office", request_body = TillSaleRequest,
-    responses((status = 200, body = TillSaleAnswer), (status = "4XX", description = "`forbidden`, `role_too_low`, `bad_request`, `hold_unknown`, `hold_ended`, `hold_frozen`, `order_not_open`, `attempt_live`, `event_cancelled`, `seat_unknown`, `seats_repeated`, `ticket_type_unknown`, `tender_invalid`, `idempotency_mismatch`")))]
+    responses((status = 200, body = TillSaleAnswer), (status = "4XX", description = "`forbidden`, `shift_required`, `shift_currency`, `role_too_low`, `bad_request`, `hold_unknown`, `hold_ended`, `hold_frozen`, `order_not_open`, `attempt_live`, `event_cancelled`, `seat_unknown`, `seats_repeated`, `ticket_type_unknown`, `tender_invalid`, `idempotency_mismatch`")))]
 pub async fn sell(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,

@@ -334,6 +334,7 @@ pub(super) fn unknown_at(route: &str) -> Code {
         Some("leases") => Code::LeaseUnknown,
         Some("terminals") => Code::TerminalUnknown,
         Some("members") => Code::StaffUnknown,
+        Some("shifts") => Code::ShiftUnknown,
         _ => Code::NotFound,
     }
 }

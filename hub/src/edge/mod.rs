@@ -17,6 +17,7 @@ pub mod box_office; // what terminals do
 pub mod terminals; // how terminals are; renamed, locked, revoked
 pub mod leases; // selling without a network
 pub mod duty; // staff sign in at a terminal
+pub mod shifts; // the drawer of a terminal, and the day's lock
 pub mod members; // who is of the staff
 pub mod staff; // refunds, the gate, what is not settled
 pub mod staff_queue; // pace, pause and draw of a waiting room
@@ -110,6 +111,12 @@ fn api() -> OpenApiRouter<Hub> {
         .routes(routes!(duty::sign_in))
         .routes(routes!(duty::sign_out))
         .routes(routes!(duty::on_duty))
+        .routes(routes!(shifts::shifts, shifts::open_shift))
+        .routes(routes!(shifts::current_shift))
+        .routes(routes!(shifts::move_cash))
+        .routes(routes!(shifts::close_shift))
+        .routes(routes!(shifts::one_shift))
+        .routes(routes!(shifts::lock_day))
         .routes(routes!(members::members, members::add_member))
         .routes(routes!(members::change_member))
         .routes(routes!(terminals::list))

@@ -109,6 +109,14 @@ codes! {
     StaffRequired "staff_required" UNAUTHORIZED "Somebody of the staff has to sign in at this terminal";
     StaffLocked "staff_locked" LOCKED "Too many wrong tries at this name; try again later";
     StaffUnknown "staff_unknown" NOT_FOUND "There is no such member of the staff";
+    ShiftRequired "shift_required" CONFLICT "Open a shift first: cash needs a drawer";
+    ShiftOpen "shift_open" CONFLICT "A shift is open at this terminal";
+    ShiftUnknown "shift_unknown" NOT_FOUND "There is no such shift at this terminal";
+    ShiftCurrency "shift_currency" CONFLICT "The drawer of this shift is in another currency";
+    DrawerShort "drawer_short" CONFLICT "There is not so much in the drawer";
+    VarianceUnexplained "variance_unexplained" UNPROCESSABLE_ENTITY "What was counted is not what should be there: say why";
+    ShiftsOpen "shifts_open" CONFLICT "Shifts of this day are open";
+    DayLocked "day_locked" CONFLICT "The books of this day are closed";
     RoleTooLow "role_too_low" FORBIDDEN "Somebody with more rights has to do this";
     EnrolmentRefused "enrolment_refused" UNAUTHORIZED "This code enrols nothing (any more)";
     ReaderNotYours "reader_not_yours" FORBIDDEN "This reader was not enrolled at this terminal";
@@ -194,7 +202,12 @@ impl From<sqlx::Error> for Problem {
             tracing::warn!(error = %error, "the database did not answer in time");
             return Self::new(Code::Busy);
         }
-        Self::internal(error)
+        // Said by the database, in the transaction that would have moved the cash: whatever verb it was.
+        match crate::db::constraint(&error) {
+            Some("shift_required") => Code::ShiftRequired.into(),
+            Some("shift_currency") => Code::ShiftCurrency.into(),
+            _ => Self::internal(error),
+        }
     }
 }
 

@@ -84,7 +84,7 @@ pub(super) fn operator_name(somebody: &SignedIn) -> String {
 /// Gives back all of an order, some of its seats, or an amount. The same key again finds what it gave back.
 #[utoipa::path(post, path = "/api/staff/orders/{id}/refunds", tag = "staff", request_body = RefundRequest,
     params(("id" = Uuid, Path), ("Idempotency-Key" = String, Header)),
-    responses((status = 200, body = GivenBack), (status = "4XX", description = "`forbidden`, `role_too_low`, `bad_request`, `order_not_paid`, `attempt_live`, `seat_unknown`, `refund_too_much`, `tender_invalid`, `idempotency_mismatch`")))]
+    responses((status = 200, body = GivenBack), (status = "4XX", description = "`forbidden`, `shift_required`, `shift_currency`, `role_too_low`, `bad_request`, `order_not_paid`, `attempt_live`, `seat_unknown`, `refund_too_much`, `tender_invalid`, `idempotency_mismatch`")))]
 pub async fn refund(
     State(pool): State<PgPool>,
     State(payments): State<Payments>,
@@ -125,7 +125,7 @@ pub(super) fn become_of(wire: SeatsBecome) -> refund::SeatsBecome {
 #[utoipa::path(post, path = "/api/staff/refunds/{id}/retry", tag = "staff", request_body = RetryRequest,
     params(("id" = Uuid, Path)),
     responses((status = 200, body = Refund, description = "What has taken its place"),
-        (status = "4XX", description = "`forbidden`, `role_too_low`, `bad_request`, `not_found`, `refund_not_failed`, `refund_too_much`, `books_not_compared`")))]
+        (status = "4XX", description = "`forbidden`, `shift_required`, `shift_currency`, `role_too_low`, `bad_request`, `not_found`, `refund_not_failed`, `refund_too_much`, `books_not_compared`")))]
 pub async fn retry(
     State(pool): State<PgPool>,
     State(payments): State<Payments>,

@@ -115,7 +115,7 @@ pub async fn note(
 /// ones are the buyer's until that is paid.
 #[utoipa::path(post, path = "/api/staff/orders/{id}/exchange", tag = "staff", request_body = ExchangeRequest,
     params(("id" = Uuid, Path), ("Idempotency-Key" = String, Header)),
-    responses((status = 200, body = ExchangeAnswer), (status = "4XX", description = "`forbidden`, `role_too_low`, `bad_request`, `order_not_paid`, `attempt_live`, `seat_unknown`, `seat_partly_refunded`, `seats_unavailable`, `seats_in_use`: the buyer holds others of that event, `limit_reached`, `ticket_type_unknown`, `tender_invalid`, `event_unknown`, `event_cancelled`, `reader_not_yours`, `payment_gate_closed`, `too_late_to_pay`, `idempotency_mismatch`")))]
+    responses((status = 200, body = ExchangeAnswer), (status = "4XX", description = "`forbidden`, `shift_required`, `shift_currency`, `role_too_low`, `bad_request`, `order_not_paid`, `attempt_live`, `seat_unknown`, `seat_partly_refunded`, `seats_unavailable`, `seats_in_use`: the buyer holds others of that event, `limit_reached`, `ticket_type_unknown`, `tender_invalid`, `event_unknown`, `event_cancelled`, `reader_not_yours`, `payment_gate_closed`, `too_late_to_pay`, `idempotency_mismatch`")))]
 pub async fn exchange(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,
@@ -229,7 +229,7 @@ pub async fn stop_reader(
 /// card at a reader of this counter. Whoever sold it. Asked again, it answers with the same.
 #[utoipa::path(post, path = "/api/staff/orders/{id}/pay", tag = "staff", request_body = DuePaymentRequest,
     params(("id" = Uuid, Path), ("Idempotency-Key" = String, Header)),
-    responses((status = 200, body = DuePaymentAnswer), (status = "4XX", description = "`forbidden`, `bad_request`, `order_unknown`, `order_not_open`, `attempt_live`, `tender_invalid`, `reader_not_yours`, `payment_gate_closed`, `too_late_to_pay`, `idempotency_mismatch`")))]
+    responses((status = 200, body = DuePaymentAnswer), (status = "4XX", description = "`forbidden`, `shift_required`, `shift_currency`, `bad_request`, `order_unknown`, `order_not_open`, `attempt_live`, `tender_invalid`, `reader_not_yours`, `payment_gate_closed`, `too_late_to_pay`, `idempotency_mismatch`")))]
 pub async fn pay_due(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,

@@ -25,6 +25,7 @@ async fn an_attended_counter_does_nothing_until_somebody_signs_in() {
     let event = scene.event;
     for (path, body) in [
         ("/api/box-office/holds".to_owned(), json!({ "event_id": event, "seats": [1] })),
+        ("/api/box-office/shifts".to_owned(), json!({ "float_minor": 0, "currency": "EUR" })),
         (format!("/api/box-office/events/{event}/block"), json!({ "seats": [1], "reason": "x" })),
         (format!("/api/box-office/orders/{id}/prints"), json!({})),
         (format!("/api/staff/orders/{id}/notes"), json!({ "text": "x" })),
@@ -51,6 +52,7 @@ async fn each_role_may_do_what_is_its_and_the_log_names_person_terminal_and_reas
     let clerk = desk.sign_in(&scene, "Ada", "clerk").await;
     let supervisor = desk.sign_in(&scene, "Bob", "supervisor").await;
     let manager = desk.sign_in(&scene, "Cleo", "manager").await;
+    clerk.post("/api/box-office/shifts", json!({ "float_minor": 10_000, "currency": "EUR" })).await.ok();
     let order = clerk.sell_for_cash(&clerk.hold(event, &[0]).await.ok(), 10_000).await.ok()["order"].clone();
     let refunds = format!("/api/staff/orders/{}/refunds", order["id"].as_str().unwrap());
     let comp = |held: &Value| json!({ "hold_id": held["hold"]["id"], "buyer_id": held["buyer_id"], "tender": { "kind": "comp", "reason": "press" } });
