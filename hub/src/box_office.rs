@@ -1,36 +1,37 @@
 //! What staff do at a terminal: the same holds and the same path to SOLD as everybody's, with the
-//! actor as a parameter; and taking seats out of a sale, or back into it.
+//! actor as a parameter; and what else a clerk does: seats out of a sale, put aside, tickets on paper, the drawer.
 //!
 //! Invariants
 //! - A walk-in customer is a buyer of their own: the limit of seats is the buyer's, never the cashier's.
-//! - A seat that is held or sold is never blocked under its owner.
 
-use chrono::{DateTime, Utc};
-use fullhouse_protocol::seat::Status;
 use sha2::{Digest, Sha256};
 use sqlx::PgPool;
 use uuid::Uuid;
 
+mod blocking; // seats out of a sale, and back into it
+pub mod customer; // seats put aside under a name
 mod papers; // what staff do with tickets: reissue, print, send again
 pub mod leases; // seats that a terminal sells without a network
+pub mod seat; // a seat's story
 pub mod shift; // a drawer: opened, counted, closed
+pub mod will_call; // tickets that wait to be printed
 pub mod terminals; // how terminals are; renamed, locked, revoked
 
-pub use self::papers::{TicketError, begin_prints, mail_again, reissue, report_print};
+pub use self::{
+    blocking::{Block, BlockError, block, block_section},
+    papers::{TicketError, begin_prints, mail_again, reissue, report_print},
+};
 
 use crate::{
     auth::Actor,
     checkout::{self, Basket, CheckoutError, ConfirmError, Tendered},
-    clock,
-    db::{self, Tx},
-    outbox::{self, SeatChange},
+    db,
     payment::{
         Payments,
         attempt::{self, CancelError, OpenError, Pay},
         due::{self, DueError},
         provider::CARD_PRESENT,
     },
-    seat_map::{SeatNo, SeatSet},
 };
 
 /// Opens a buyer for the next customer at a terminal, known by the request that brought them: sent
@@ -56,10 +57,13 @@ pub async fn walk_in(pool: PgPool, terminal_id: Uuid, key: &str) -> sqlx::Result
     .await
 }
 
-/// Whether this terminal opened the buyer.
+/// Whether this terminal opened the buyer, or, at a counter, whether seats are put aside for them: any counter sells
+/// those.
 pub async fn is_its_walk_in(pool: &PgPool, buyer_id: Uuid, terminal_id: Uuid) -> sqlx::Result<bool> {
     sqlx::query_scalar!(
-        r#"select exists(select from buyer where id = $1 and terminal_id = $2) as "its!""#,
+        r#"select exists(select from buyer where id = $1 and terminal_id = $2)
+               or (exists(select from customer_hold where buyer_id = $1)
+                   and exists(select from terminal where id = $2 and role = 'counter')) as "its!""#,
         buyer_id,
         terminal_id
     )
@@ -279,10 +283,12 @@ pub async fn collect_due(
     Ok(collect_at(pool, payments, order_id, reader_id, key, actor).await?)
 }
 
-/// The buyer of an order that was made at this terminal.
+/// The buyer of an order that was made at this terminal, or, at a counter, from seats that were put aside.
 pub async fn buyer_of(pool: &PgPool, order_id: Uuid, terminal_id: Uuid) -> sqlx::Result<Option<Uuid>> {
     sqlx::query_scalar!(
-        r#"select b.id from "order" o join buyer b on b.id = o.buyer_id where o.id = $1 and b.terminal_id = $2"#,
+        r#"select b.id from "order" o join buyer b on b.id = o.buyer_id
+           where o.id = $1 and (b.terminal_id = $2 or (exists(select from customer_hold c where c.buyer_id = b.id)
+               and exists(select from terminal t where t.id = $2 and t.role = 'counter')))"#,
         order_id,
         terminal_id
     )
@@ -305,176 +311,4 @@ pub async fn stop_card(
     }
     payments.wake();
     Ok(())
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Block {
-    /// Out of the sale: house seats, a broken chair, a camera.
-    Block,
-    /// Back on sale; not what was given up for good.
-    Unblock,
-    /// What was given up for good (a refund said that its seat is dead) is on sale after all.
-    Revive,
-}
-
-impl Block {
-    /// As the trail of a seat says it.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Block => "block",
-            Self::Unblock => "unblock",
-            Self::Revive => "revive",
-        }
-    }
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum BlockError {
-    #[error("there is no such event")]
-    EventUnknown,
-    #[error("the event has no seats {0:?}")]
-    SeatUnknown(Vec<SeatNo>),
-    /// Held or sold, leased to a terminal, or retired from the plan: nothing was changed.
-    #[error("seats {0:?} are in use")]
-    SeatsInUse(Vec<SeatNo>),
-    /// Somebody gave them up for good: only [`Block::Revive`] puts them on sale.
-    #[error("seats {0:?} are dead")]
-    SeatsDead(Vec<SeatNo>),
-    /// Only what is dead is revived.
-    #[error("seats {0:?} are not dead")]
-    SeatsNotDead(Vec<SeatNo>),
-    #[error(transparent)]
-    Database(#[from] sqlx::Error),
-}
-
-/// Blocks seats or puts them back on sale; all of them or none. A seat that is so already stays so.
-pub async fn block(
-    pool: PgPool,
-    event_id: i64,
-    seats: SeatSet,
-    verb: Block,
-    reason: String,
-    actor: Actor,
-) -> Result<(), BlockError> {
-    db::write(async move {
-        let exists = sqlx::query_scalar!(r#"select exists(select from event where id = $1) as "exists!""#, event_id)
-            .fetch_one(&pool)
-            .await?;
-        if !exists {
-            return Err(BlockError::EventUnknown);
-        }
-        let mut tx = db::event_tx(&pool, event_id).await?;
-        actor.acts(&mut tx).await?;
-        block_in(&mut tx, event_id, &seats, verb, &reason, actor.name()).await?;
-        tx.commit().await?;
-        Ok(())
-    })
-    .await
-}
-
-async fn block_in(
-    tx: &mut Tx,
-    event_id: i64,
-    seats: &SeatSet,
-    verb: Block,
-    reason: &str,
-    actor: &str,
-) -> Result<(), BlockError> {
-    let now = clock::now(tx).await?;
-    let rows = sqlx::query!(
-        r#"select s.seat_no, s.status, s.version, s.held_until, p.retired, s.lease_id is not null as "leased!",
-                  coalesce((select n.verb = 'kill' from seat_note n where n.event_id = s.event_id and n.seat_no = s.seat_no
-                            order by n.id desc limit 1), false) and s.status = 3 as "dead!"
-           from event_seat s join event e on e.id = s.event_id
-           join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = s.seat_no
-           where s.event_id = $1 and s.seat_no = any($2)"#,
-        event_id,
-        seats.as_slice()
-    )
-    .fetch_all(&mut **tx)
-    .await?;
-    let unknown: Vec<SeatNo> =
-        seats.as_slice().iter().copied().filter(|s| !rows.iter().any(|r| r.seat_no == *s)).collect();
-    if !unknown.is_empty() {
-        return Err(BlockError::SeatUnknown(unknown));
-    }
-    let (from, to) = match verb {
-        Block::Block => (Status::Available, Status::Blocked),
-        Block::Unblock | Block::Revive => (Status::Blocked, Status::Available),
-    };
-    let named = |dead: bool| rows.iter().filter(|r| r.dead == dead).map(|r| r.seat_no).collect::<Vec<SeatNo>>();
-    match verb {
-        Block::Unblock if !named(true).is_empty() => return Err(BlockError::SeatsDead(named(true))),
-        Block::Revive if !named(false).is_empty() => return Err(BlockError::SeatsNotDead(named(false))),
-        _ => {}
-    }
-    let (mut in_use, mut change) = (Vec::new(), Vec::new());
-    for row in rows {
-        let over = row.status == 1 && row.held_until.is_some_and(|until| until <= now);
-        let status = if over { Status::Available } else { Status::from_bits(row.status as u8) };
-        if row.retired || row.leased {
-            in_use.push(row.seat_no);
-        } else if status == from {
-            change.push((row.seat_no, row.version));
-        } else if status != to {
-            in_use.push(row.seat_no);
-        }
-    }
-    if !in_use.is_empty() {
-        return Err(BlockError::SeatsInUse(in_use));
-    }
-    if change.is_empty() {
-        return Ok(());
-    }
-    let (seat_nos, versions): (Vec<SeatNo>, Vec<i32>) = change.into_iter().unzip();
-    write_block(tx, event_id, &seat_nos, &versions, to, now).await?;
-    let noted = sqlx::query!(
-        "insert into seat_note (event_id, seat_no, verb, reason, actor, created_at)
-         select $1, s, $3, $4, $5, $6 from unnest($2::int[]) as s",
-        event_id,
-        &seat_nos,
-        verb.name(),
-        reason,
-        actor,
-        now
-    )
-    .execute(&mut **tx)
-    .await?;
-    expect_rows(noted.rows_affected(), seat_nos.len())?;
-    Ok(())
-}
-
-fn expect_rows(written: u64, expected: usize) -> sqlx::Result<()> {
-    if written == expected as u64 {
-        return Ok(());
-    }
-    Err(sqlx::Error::Protocol(format!("{written} of {expected} rows written")))
-}
-
-async fn write_block(
-    tx: &mut Tx,
-    event_id: i64,
-    seat_nos: &[SeatNo],
-    versions: &[i32],
-    to: Status,
-    now: DateTime<Utc>,
-) -> sqlx::Result<()> {
-    let changed = sqlx::query!(
-        "update event_seat s set status = $4, hold_id = null, held_until = null, version = s.version + 1
-         from unnest($2::int[], $3::int[]) as u(seat_no, version)
-         where s.event_id = $1 and s.seat_no = u.seat_no and s.version = u.version and s.status <> 2
-         returning s.seat_no, s.version",
-        event_id,
-        seat_nos,
-        versions,
-        i16::from(to)
-    )
-    .fetch_all(&mut **tx)
-    .await?;
-    expect_rows(changed.len() as u64, seat_nos.len())?;
-    let changes: Vec<SeatChange> = changed
-        .into_iter()
-        .map(|s| SeatChange { seat_no: s.seat_no, status: to, version: s.version, held_until: None })
-        .collect();
-    outbox::append(tx, event_id, now, &changes).await
 }

@@ -1,5 +1,6 @@
 //! What a terminal asks of a hub.
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -7,6 +8,8 @@ use uuid::Uuid;
 use crate::{
     holds::{BestRequest, HoldAnswer},
     orders::{Order, TicketChoice},
+    staff::OrderFound,
+    tickets::PrintJob,
 };
 
 /// `POST /api/box-office/holds`: seats for the customer at the counter.
@@ -49,6 +52,20 @@ pub struct TillQuoteRequest {
     /// Seats left out get their first ticket type.
     #[serde(default)]
     pub tickets: Vec<TicketChoice>,
+    /// Prices that are not the list's; a supervisor's to say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prices: Vec<PriceOverride>,
+}
+
+/// What a seat costs instead of its list price.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PriceOverride {
+    pub seat_no: i32,
+    /// 0 or more; given away is a comp.
+    pub amount_minor: i64,
+    /// 1 to 500 characters.
+    pub reason: String,
 }
 
 /// `POST /api/box-office/sales`.
@@ -59,6 +76,9 @@ pub struct TillSaleRequest {
     pub buyer_id: Uuid,
     #[serde(default)]
     pub tickets: Vec<TicketChoice>,
+    /// As they were quoted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prices: Vec<PriceOverride>,
     pub tender: TillTender,
 }
 
@@ -84,6 +104,9 @@ pub struct TillCardRequest {
     pub buyer_id: Uuid,
     #[serde(default)]
     pub tickets: Vec<TicketChoice>,
+    /// As they were quoted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prices: Vec<PriceOverride>,
     /// The provider's id of the reader at this counter.
     pub reader: String,
 }
@@ -98,11 +121,162 @@ pub struct TillCardStopRequest {
     pub keep_if_paid: bool,
 }
 
-/// `POST /api/box-office/events/{id}/block` and `…/unblock`: up to 10,000 seats.
+/// `POST /api/box-office/events/{id}/block`, `…/unblock`, `…/kill` and `…/revive`: up to 10,000 seats, or a section.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BlockRequest {
+    /// All of them, or none if one can't be.
+    #[serde(default)]
     pub seats: Vec<i32>,
+    /// Instead: whatever can be of this section, by its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub section: Option<String>,
     /// Why, for whoever looks at the seat later. 1 to 500 characters.
     pub reason: String,
+}
+
+/// What became of a section.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SectionBlocked {
+    /// Ascending; those that were so already are not among them.
+    pub changed: Vec<i32>,
+    /// Held, sold, given up for good, or otherwise not to be changed: they stay as they are.
+    pub left: Vec<i32>,
+}
+
+/// `POST /api/box-office/customer-holds`, with an `Idempotency-Key`: seats put aside under a name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CustomerHoldRequest {
+    pub event_id: i64,
+    /// More than one buyer may have: a supervisor's.
+    pub seats: Vec<i32>,
+    /// Who comes for them: 1 to 200 characters.
+    pub name: String,
+    /// When they go back on sale by themselves: a minute from now at least, and the event's beginning at most.
+    pub until: DateTime<Utc>,
+    /// 500 characters at most.
+    #[serde(default)]
+    pub note: String,
+}
+
+/// Seats that wait for somebody. Any counter sells them, by `hold_id` and `buyer_id`, as any hold.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CustomerHold {
+    pub hold_id: Uuid,
+    pub buyer_id: Uuid,
+    pub event_id: i64,
+    pub seats: Vec<i32>,
+    pub name: String,
+    pub note: String,
+    pub until: DateTime<Utc>,
+    pub made_by: String,
+    pub made_at: DateTime<Utc>,
+}
+
+/// `GET /api/box-office/customer-holds`: by name.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct CustomerHolds {
+    pub holds: Vec<CustomerHold>,
+}
+
+/// `GET /api/box-office/events/{id}/seats/{no}`: whose a seat is, and whatever happened to it.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct SeatStory {
+    pub event_id: i64,
+    pub seat_no: i32,
+    pub section: String,
+    pub row: String,
+    pub number: String,
+    pub category: String,
+    /// `free`, `held`, `sold`, `blocked`, or `dead`: given up for good.
+    pub status: String,
+    pub held_until: Option<DateTime<Utc>>,
+    /// `web`, or the terminal's name.
+    pub held_by: Option<String>,
+    /// It is put aside for somebody.
+    pub customer: Option<CustomerHold>,
+    /// That it is sold to.
+    pub order: Option<OrderFound>,
+    /// The latest first, as the rest.
+    pub sales: Vec<SeatSale>,
+    pub tickets: Vec<SeatTicket>,
+    pub notes: Vec<SeatNote>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SeatSale {
+    pub order_id: Uuid,
+    pub order_code: String,
+    pub channel: String,
+    /// `sold`, `void` (given back) or `exchanged`.
+    pub state: String,
+    pub amount_minor: i64,
+    pub currency: String,
+    /// What it would have cost, if the price was changed.
+    pub list_minor: Option<i64>,
+    pub price_reason: Option<String>,
+    pub sold_at: DateTime<Utc>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SeatTicket {
+    pub ticket_id: Uuid,
+    pub order_id: Uuid,
+    /// `pending`, `valid` or `void`.
+    pub state: String,
+    pub void_reason: Option<String>,
+    pub printed: bool,
+    pub created_at: DateTime<Utc>,
+}
+
+/// What staff did to a seat.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SeatNote {
+    /// `block`, `unblock`, `kill` or `revive`.
+    pub verb: String,
+    pub reason: String,
+    pub actor: String,
+    pub at: DateTime<Utc>,
+}
+
+/// `GET /api/box-office/events/{id}/will-call`: orders whose tickets were never printed, by name.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct WillCall {
+    pub orders: Vec<WillCallOrder>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WillCallOrder {
+    pub order_id: Uuid,
+    pub code: String,
+    /// None: somebody at a counter.
+    pub buyer_name: Option<String>,
+    pub buyer_email: Option<String>,
+    pub channel: String,
+    pub created_at: DateTime<Utc>,
+    /// Whose tickets wait.
+    pub seats: Vec<i32>,
+}
+
+/// `POST /api/box-office/events/{id}/will-call/prints`
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WillCallPrintRequest {
+    /// 1 to 50, each once; their tickets that were never printed.
+    pub order_ids: Vec<Uuid>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct WillCallPrinted {
+    /// As they were named.
+    pub orders: Vec<WillCallPrints>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct WillCallPrints {
+    pub order_id: Uuid,
+    pub jobs: Vec<PrintJob>,
+    /// The code of why not; none: it is being printed.
+    pub refused: Option<String>,
 }

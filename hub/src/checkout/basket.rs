@@ -24,8 +24,17 @@ pub struct Basket {
     pub buyer_id: Uuid,
     /// The ticket type of a seat; a seat that is not named gets the first of its price level.
     pub ticket_types: HashMap<SeatNo, String>,
+    /// Prices that staff say instead of the list's.
+    pub prices: HashMap<SeatNo, OtherPrice>,
     pub channel: Channel,
     pub actor: Actor,
+}
+
+/// A price that is not the list's, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtherPrice {
+    pub amount_minor: i64,
+    pub reason: String,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -141,7 +150,8 @@ async fn check_room(tx: &mut Tx, event_id: i64, now: DateTime<Utc>) -> Result<()
 
 /// Seats by number, then fees by code: the order in which [`open_lines`] reads them back.
 async fn lines(tx: &mut Tx, event_id: i64, basket: &Basket, seats: &[SeatNo]) -> Result<Vec<Line>, CheckoutError> {
-    if let Some(seat_no) = basket.ticket_types.keys().copied().find(|s| !seats.contains(s)) {
+    let named = basket.ticket_types.keys().chain(basket.prices.keys());
+    if let Some(seat_no) = named.copied().find(|s| !seats.contains(s)) {
         return Err(CheckoutError::SeatNotHeld { seat_no });
     }
     let event = sqlx::query!("select sale_state from event where id = $1", event_id).fetch_one(&mut **tx).await?;
@@ -168,7 +178,7 @@ async fn lines(tx: &mut Tx, event_id: i64, basket: &Basket, seats: &[SeatNo]) ->
             seat_no: Some(seat_no),
             ticket_type: Some(price.ticket_type.clone()),
             fee_code: None,
-            amount_minor: price.amount_minor,
+            amount_minor: basket.prices.get(&seat_no).map_or(price.amount_minor, |other| other.amount_minor),
         });
     }
     // Fees of the booking are the web's and the kiosk's; at the counter the price is the price.
@@ -245,5 +255,32 @@ pub(super) async fn insert(
     )
     .execute(&mut **tx)
     .await?;
+    if !basket.prices.is_empty() {
+        explain_prices(tx, id, basket, now).await?;
+    }
     Ok(id)
+}
+
+/// Each line with a price of its own keeps the list's beside it, and why; the log names who said so.
+async fn explain_prices(tx: &mut Tx, order_id: Uuid, basket: &Basket, now: DateTime<Utc>) -> sqlx::Result<()> {
+    for (seat_no, other) in &basket.prices {
+        let line = sqlx::query!(
+            r#"update order_line l set price_reason = $3, list_minor = p.amount_minor
+               from event_seat s join price p on p.event_id = s.event_id and p.level = s.level, "order" o
+               where l.order_id = $1 and l.seat_no = $2 and o.id = l.order_id and s.event_id = l.event_id
+                 and s.seat_no = l.seat_no and p.ticket_type = l.ticket_type
+               returning o.code, o.currency, p.amount_minor as list_minor"#,
+            order_id,
+            seat_no,
+            other.reason
+        )
+        .fetch_one(&mut **tx)
+        .await?;
+        let detail = format!(
+            "order {}, seat {seat_no}: {} instead of {} {}",
+            line.code, other.amount_minor, line.list_minor, line.currency
+        );
+        basket.actor.writes(tx, "price_override", &detail, &other.reason, now).await?;
+    }
+    Ok(())
 }

@@ -19,7 +19,7 @@ mod leased; // what a terminal sold without a network becomes an order
 use rand::Rng;
 
 pub use self::{
-    basket::{Basket, CheckoutError, price},
+    basket::{Basket, CheckoutError, OtherPrice, price},
     leased::{LeasedSale, sell_leased},
     sale::{ConfirmError, Confirmed, Tendered, claim, confirm},
 };

@@ -1,12 +1,17 @@
 //! What terminals do: `/api/box-office/…`, by `Authorization: Bearer` of a terminal.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
-use axum::{Json, extract::State, http::StatusCode};
+use axum::{
+    Json,
+    extract::State,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
 use fullhouse_protocol::{
     box_office::{
-        BlockRequest, TillCardRequest, TillCardStopRequest, TillHoldAnswer, TillHoldRequest, TillQuoteRequest,
-        TillReleaseRequest, TillSaleAnswer, TillSaleRequest, TillTender,
+        BlockRequest, PriceOverride, SectionBlocked, TillCardRequest, TillCardStopRequest, TillHoldAnswer,
+        TillHoldRequest, TillQuoteRequest, TillReleaseRequest, TillSaleAnswer, TillSaleRequest, TillTender,
     },
     clerk::StaffRole,
     holds::{HoldAnswer, HoldRequest},
@@ -23,15 +28,17 @@ use super::{
 };
 use crate::{
     box_office::{self, Block, BlockError, CardSaleError, ReaderError, SaleError},
-    checkout::{self, Basket, Channel, ConfirmError, Tendered, view::Whose},
+    checkout::{self, Basket, Channel, ConfirmError, OtherPrice, Tendered, view::Whose},
     config::Config,
     hold::{ByRole, Request, Rules, Way, desk::Desks},
     payment::{Payments, due::DueError},
-    seat_map::SeatSet,
+    seat_map::{SeatNo, SeatSet},
 };
 
 /// Nobody hands over more than ten times the largest order.
 const CASH_MINOR_MAX: i64 = 999_999_999;
+/// No order may cost more.
+const PRICE_MINOR_MAX: i64 = 99_999_999;
 /// Seats that one call may block or unblock.
 const BLOCK_SEATS_MAX: usize = 10_000;
 
@@ -84,7 +91,7 @@ pub async fn release(
 /// ticket types takes the same order.
 #[utoipa::path(post, path = "/api/box-office/holds/{id}/quote", tag = "box office", request_body = TillQuoteRequest,
     params(("id" = Uuid, Path)),
-    responses((status = 200, body = OrderAnswer), (status = "4XX", description = "`hold_ended`, `hold_frozen`, `event_cancelled`, `seat_unknown`, `seats_repeated`, `ticket_type_unknown`")))]
+    responses((status = 200, body = OrderAnswer), (status = "4XX", description = "`role_too_low`, `hold_ended`, `hold_frozen`, `event_cancelled`, `seat_unknown`, `seats_repeated`, `ticket_type_unknown`")))]
 pub async fn quote(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,
@@ -95,7 +102,7 @@ pub async fn quote(
     if !box_office::is_its_walk_in(&pool, body.buyer_id, acting.till.terminal_id).await? {
         return Err(Code::HoldUnknown.into());
     }
-    let basket = basket(&acting, hold_id, body.buyer_id, body.tickets)?;
+    let basket = basket(&acting, hold_id, body.buyer_id, body.tickets, body.prices)?;
     let order_id = checkout::price(pool.clone(), basket).await?;
     orders::answer(&pool, &config, Whose::One(order_id)).await.map(Json)
 }
@@ -128,7 +135,7 @@ pub async fn sell(
             Tendered::Comp { reason: checked_reason(&reason)? }
         }
     };
-    let basket = basket(&acting, body.hold_id, body.buyer_id, body.tickets)?;
+    let basket = basket(&acting, body.hold_id, body.buyer_id, body.tickets, body.prices)?;
     let sold = box_office::sell(pool.clone(), basket, tendered).await?;
     let answer = orders::answer(&pool, &config, Whose::One(sold.order_id)).await?;
     Ok(Json(TillSaleAnswer { order: answer.order, change_minor: sold.change_minor }))
@@ -141,7 +148,7 @@ const READER_MAX: usize = 64;
 /// key, it answers with the same order. After a card that could not be charged (`payment_due`) another one pays.
 #[utoipa::path(post, path = "/api/box-office/card-sales", tag = "box office", request_body = TillCardRequest,
     params(("Idempotency-Key" = String, Header)),
-    responses((status = 202, body = OrderAnswer), (status = "4XX", description = "`bad_request`, `reader_not_yours`, `hold_unknown`, `hold_ended`, `hold_frozen`, `order_not_open`, `attempt_live`, `event_cancelled`, `seat_unknown`, `seats_repeated`, `ticket_type_unknown`, `tender_invalid`, `too_late_to_pay`, `payment_gate_closed`, `idempotency_mismatch`")))]
+    responses((status = 202, body = OrderAnswer), (status = "4XX", description = "`role_too_low`, `bad_request`, `reader_not_yours`, `hold_unknown`, `hold_ended`, `hold_frozen`, `order_not_open`, `attempt_live`, `event_cancelled`, `seat_unknown`, `seats_repeated`, `ticket_type_unknown`, `tender_invalid`, `too_late_to_pay`, `payment_gate_closed`, `idempotency_mismatch`")))]
 pub async fn sell_by_card(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,
@@ -159,7 +166,7 @@ pub async fn sell_by_card(
         return Err(Problem::new(Code::BadRequest).detail("reader is the provider's id of a card reader."));
     }
     box_office::own_reader(&pool, acting.till.terminal_id, &body.reader).await?;
-    let basket = basket(&acting, body.hold_id, body.buyer_id, body.tickets)?;
+    let basket = basket(&acting, body.hold_id, body.buyer_id, body.tickets, body.prices)?;
     let order_id = box_office::sell_by_card(&pool, &payments, basket, body.reader, key).await?;
     Ok((StatusCode::ACCEPTED, Json(orders::answer(&pool, &config, Whose::One(order_id)).await?)))
 }
@@ -200,45 +207,85 @@ pub async fn stop_card(
 
 /// Takes seats out of the sale, with a reason. All of them, or none if one is held or sold.
 #[utoipa::path(post, path = "/api/box-office/events/{id}/block", tag = "box office", request_body = BlockRequest,
-    params(("id" = String, Path, description = "Number or slug")), responses((status = 204), (status = "4XX", description = "`forbidden`, `role_too_low`, `bad_request`, `seat_unknown`, `seats_empty`, `seats_too_many`, `seats_repeated`, `seats_in_use`")))]
+    params(("id" = String, Path, description = "Number or slug")), responses((status = 204), (status = 200, body = SectionBlocked, description = "Of a section"), (status = "4XX", description = "`forbidden`, `role_too_low`, `bad_request`, `seat_unknown`, `section_unknown`, `seats_empty`, `seats_too_many`, `seats_repeated`, `seats_in_use`")))]
 pub async fn block(
     State(pool): State<PgPool>,
     Supervisor(acting): Supervisor,
     PathEvent(event_id): PathEvent,
     Body(body): Body<BlockRequest>,
-) -> Result<StatusCode, Problem> {
+) -> Result<Response, Problem> {
     set_block(pool, acting, event_id, body, Block::Block).await
 }
 
 /// Puts blocked seats back on sale, with a reason. Seats that were given up for good are revived instead.
 #[utoipa::path(post, path = "/api/box-office/events/{id}/unblock", tag = "box office", request_body = BlockRequest,
-    params(("id" = String, Path, description = "Number or slug")), responses((status = 204), (status = "4XX", description = "`forbidden`, `role_too_low`, `bad_request`, `seat_unknown`, `seats_empty`, `seats_too_many`, `seats_repeated`, `seats_in_use`, `seats_dead`")))]
+    params(("id" = String, Path, description = "Number or slug")), responses((status = 204), (status = 200, body = SectionBlocked, description = "Of a section"), (status = "4XX", description = "`forbidden`, `role_too_low`, `bad_request`, `seat_unknown`, `section_unknown`, `seats_empty`, `seats_too_many`, `seats_repeated`, `seats_in_use`, `seats_dead`")))]
 pub async fn unblock(
     State(pool): State<PgPool>,
     Supervisor(acting): Supervisor,
     PathEvent(event_id): PathEvent,
     Body(body): Body<BlockRequest>,
-) -> Result<StatusCode, Problem> {
+) -> Result<Response, Problem> {
     set_block(pool, acting, event_id, body, Block::Unblock).await
 }
 
 /// Puts seats on sale that were given up for good (a refund said that they are dead), with a reason.
 #[utoipa::path(post, path = "/api/box-office/events/{id}/revive", tag = "box office", request_body = BlockRequest,
-    params(("id" = String, Path, description = "Number or slug")), responses((status = 204), (status = "4XX", description = "`forbidden`, `role_too_low`, `bad_request`, `seat_unknown`, `seats_empty`, `seats_too_many`, `seats_repeated`, `seats_in_use`: one of them is not dead")))]
+    params(("id" = String, Path, description = "Number or slug")), responses((status = 204), (status = 200, body = SectionBlocked, description = "Of a section"), (status = "4XX", description = "`forbidden`, `role_too_low`, `bad_request`, `seat_unknown`, `section_unknown`, `seats_empty`, `seats_too_many`, `seats_repeated`, `seats_in_use`: one of them is not dead")))]
 pub async fn revive(
     State(pool): State<PgPool>,
     Manager(acting): Manager,
     PathEvent(event_id): PathEvent,
     Body(body): Body<BlockRequest>,
-) -> Result<StatusCode, Problem> {
+) -> Result<Response, Problem> {
     set_block(pool, acting, event_id, body, Block::Revive).await
 }
 
+/// Gives seats up for good, with a reason: only a manager revives them.
+#[utoipa::path(post, path = "/api/box-office/events/{id}/kill", tag = "box office", request_body = BlockRequest,
+    params(("id" = String, Path, description = "Number or slug")), responses((status = 204), (status = 200, body = SectionBlocked, description = "Of a section"), (status = "4XX", description = "`forbidden`, `role_too_low`, `bad_request`, `seat_unknown`, `section_unknown`, `seats_empty`, `seats_too_many`, `seats_repeated`, `seats_in_use`")))]
+pub async fn kill(
+    State(pool): State<PgPool>,
+    Supervisor(acting): Supervisor,
+    PathEvent(event_id): PathEvent,
+    Body(body): Body<BlockRequest>,
+) -> Result<Response, Problem> {
+    set_block(pool, acting, event_id, body, Block::Kill).await
+}
+
 /// What a customer at this terminal buys.
-fn basket(acting: &Acting, hold_id: Uuid, buyer_id: Uuid, tickets: Vec<TicketChoice>) -> Result<Basket, Problem> {
+fn basket(
+    acting: &Acting,
+    hold_id: Uuid,
+    buyer_id: Uuid,
+    tickets: Vec<TicketChoice>,
+    prices: Vec<PriceOverride>,
+) -> Result<Basket, Problem> {
     let channel = if acting.till.is_counter() { Channel::Counter } else { Channel::Kiosk };
-    let actor = acting.actor();
-    Ok(Basket { hold_id, buyer_id, ticket_types: orders::choices(tickets)?, channel, actor })
+    let (ticket_types, prices) = (orders::choices(tickets)?, other_prices(acting, prices)?);
+    Ok(Basket { hold_id, buyer_id, ticket_types, prices, channel, actor: acting.actor() })
+}
+
+/// Prices of seats that are not the list's: at a counter, by a supervisor.
+fn other_prices(acting: &Acting, prices: Vec<PriceOverride>) -> Result<HashMap<SeatNo, OtherPrice>, Problem> {
+    if prices.is_empty() {
+        return Ok(HashMap::new());
+    }
+    if !acting.till.is_counter() {
+        return Err(Problem::new(Code::Forbidden).detail("A kiosk sells at list prices."));
+    }
+    acting.needs(StaffRole::Supervisor)?;
+    let mut others = HashMap::new();
+    for price in prices {
+        if !(0..=PRICE_MINOR_MAX).contains(&price.amount_minor) {
+            return Err(Problem::new(Code::BadRequest).detail("A price is from 0 to 99999999."));
+        }
+        let other = OtherPrice { amount_minor: price.amount_minor, reason: checked_reason(&price.reason)? };
+        if others.insert(price.seat_no, other).is_some() {
+            return Err(Problem::new(Code::SeatsRepeated).with("seats", vec![price.seat_no]));
+        }
+    }
+    Ok(others)
 }
 
 pub(super) fn checked_reason(reason: &str) -> Result<String, Problem> {
@@ -255,17 +302,25 @@ async fn set_block(
     event_id: i64,
     body: BlockRequest,
     verb: Block,
-) -> Result<StatusCode, Problem> {
-    let seats = SeatSet::new(body.seats, BLOCK_SEATS_MAX)?;
+) -> Result<Response, Problem> {
     let reason = checked_reason(&body.reason)?;
-    box_office::block(pool, event_id, seats, verb, reason, acting.actor()).await?;
-    Ok(StatusCode::NO_CONTENT)
+    let Some(section) = body.section else {
+        let seats = SeatSet::new(body.seats, BLOCK_SEATS_MAX)?;
+        box_office::block(pool, event_id, seats, verb, reason, acting.actor()).await?;
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    };
+    if !body.seats.is_empty() {
+        return Err(Problem::new(Code::BadRequest).detail("Either seats or a section, one of them."));
+    }
+    let done = box_office::block_section(pool, event_id, section, verb, reason, acting.actor()).await?;
+    Ok(Json(done).into_response())
 }
 
 impl From<BlockError> for Problem {
     fn from(error: BlockError) -> Self {
         match error {
             BlockError::EventUnknown => Code::EventUnknown.into(),
+            BlockError::SectionUnknown(section) => Problem::new(Code::SectionUnknown).with("section", section),
             BlockError::SeatUnknown(seats) => Problem::new(Code::SeatUnknown).with("seats", seats),
             BlockError::SeatsInUse(seats) => Problem::new(Code::SeatsInUse).with("seats", seats),
             BlockError::SeatsDead(seats) => Problem::new(Code::SeatsDead).with("seats", seats),

@@ -328,7 +328,7 @@ pub(super) fn unknown_at(route: &str) -> Code {
         route.strip_prefix("/api").unwrap_or(route).trim_start_matches("/box-office").trim_start_matches("/staff");
     match route.split('/').nth(1) {
         Some("events") => Code::EventUnknown,
-        Some("holds") => Code::HoldUnknown,
+        Some("holds" | "customer-holds") => Code::HoldUnknown,
         Some("orders") => Code::OrderUnknown,
         Some("tickets") => Code::TicketUnknown,
         Some("leases") => Code::LeaseUnknown,

@@ -17,6 +17,7 @@ pub mod box_office; // what terminals do
 pub mod terminals; // how terminals are; renamed, locked, revoked
 pub mod leases; // selling without a network
 pub mod duty; // staff sign in at a terminal
+pub mod desk; // seats put aside, a seat's story, will-call
 pub mod shifts; // the drawer of a terminal, and the day's lock
 pub mod members; // who is of the staff
 pub mod staff; // refunds, the gate, what is not settled
@@ -92,6 +93,12 @@ fn api() -> OpenApiRouter<Hub> {
         .routes(routes!(box_office::block))
         .routes(routes!(box_office::unblock))
         .routes(routes!(box_office::revive))
+        .routes(routes!(box_office::kill))
+        .routes(routes!(desk::customer_holds, desk::put_aside))
+        .routes(routes!(desk::release_customer_hold))
+        .routes(routes!(desk::seat_story))
+        .routes(routes!(desk::will_call))
+        .routes(routes!(desk::print_will_call))
         .routes(routes!(tickets::for_staff))
         .routes(routes!(tickets::dead))
         .routes(routes!(tickets::reissue))

@@ -52,6 +52,7 @@ pub async fn check_out(
         hold_id,
         buyer_id: buyer.buyer_id,
         ticket_types: choices(body.tickets)?,
+        prices: HashMap::new(),
         channel: Channel::Web,
         actor: "buyer".into(),
     };

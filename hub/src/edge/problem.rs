@@ -117,6 +117,7 @@ codes! {
     VarianceUnexplained "variance_unexplained" UNPROCESSABLE_ENTITY "What was counted is not what should be there: say why";
     ShiftsOpen "shifts_open" CONFLICT "Shifts of this day are open";
     DayLocked "day_locked" CONFLICT "The books of this day are closed";
+    UntilInvalid "until_invalid" UNPROCESSABLE_ENTITY "Seats are put aside for a minute at least, and until the event begins at most";
     RoleTooLow "role_too_low" FORBIDDEN "Somebody with more rights has to do this";
     EnrolmentRefused "enrolment_refused" UNAUTHORIZED "This code enrols nothing (any more)";
     ReaderNotYours "reader_not_yours" FORBIDDEN "This reader was not enrolled at this terminal";

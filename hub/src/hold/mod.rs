@@ -3,6 +3,7 @@
 //! Read [`desk`] for how requests gather and one transaction decides them, [`decide`] for the
 //! rules, [`ledger`] for what is read and written, [`best`] for "best n together".
 
+pub mod aside; // put aside until a time of their own, without the rules for fans
 pub mod best; // the best n together, and what lies near
 mod decide; // the rules, without a database
 pub mod desk; // requests gather; one transaction decides them

@@ -24,6 +24,7 @@ mod tills; // the core of a till at a real hub, with a network and without
 mod enrolment; // a machine becomes a terminal with a code
 mod staff; // who stands at an attended counter, and what they may do
 mod shift; // a drawer, from its float to its Z report
+mod desk; // what a clerk does for a customer besides selling
 mod fairness; // what each rule of the door is worth
 mod load; // what hubs measure of themselves
 mod pace; // how fast a line is called, whatever goes wrong

@@ -490,6 +490,7 @@ async fn a_till_and_a_confirmation_of_one_hold_sell_it_once() {
         hold_id: hold,
         buyer_id: buyer,
         ticket_types: HashMap::new(),
+        prices: HashMap::new(),
         channel: Channel::Web,
         actor: "test".into(),
     };

@@ -1,13 +1,12 @@
 //! The new seats of a swap: a hold and an order like any other, but without fees, and with a credit.
 
 use chrono::{DateTime, Utc};
-use fullhouse_protocol::seat::Status;
 use uuid::Uuid;
 
 use crate::{
     checkout,
     db::Tx,
-    outbox::{self, SeatChange},
+    hold::aside,
     payment::pairs::{ExchangeError, NewSeat},
 };
 
@@ -55,41 +54,8 @@ pub async fn hold(
     now: DateTime<Utc>,
     until: DateTime<Utc>,
 ) -> sqlx::Result<Uuid> {
-    let hold_id = Uuid::now_v7();
     let seat_nos: Vec<i32> = seats.iter().map(|s| s.seat_no).collect();
-    sqlx::query!(
-        "insert into hold (id, event_id, buyer_id, seat_nos, held_until, seats_taken, created_at) values ($1, $2, $3, $4, $5, $6, $7)",
-        hold_id,
-        event_id,
-        buyer_id,
-        &seat_nos,
-        until,
-        seat_nos.len() as i32,
-        now
-    )
-    .execute(&mut **tx)
-    .await?;
-    let held = sqlx::query!(
-        "update event_seat set status = 1, hold_id = $3, held_until = $4, order_id = null, version = version + 1
-         where event_id = $1 and seat_no = any($2) and (status = 0 or (status = 1 and held_until <= $5))
-         returning seat_no, version",
-        event_id,
-        &seat_nos,
-        hold_id,
-        until,
-        now
-    )
-    .fetch_all(&mut **tx)
-    .await?;
-    if held.len() != seat_nos.len() {
-        return Err(sqlx::Error::Protocol(format!("{} of {} seats held", held.len(), seat_nos.len())));
-    }
-    let changes: Vec<SeatChange> = held
-        .into_iter()
-        .map(|s| SeatChange { seat_no: s.seat_no, status: Status::Held, version: s.version, held_until: Some(until) })
-        .collect();
-    outbox::append(tx, event_id, now, &changes).await?;
-    Ok(hold_id)
+    aside::set_aside(tx, event_id, buyer_id, &seat_nos, now, until).await
 }
 
 pub struct New<'a> {
