@@ -2,8 +2,9 @@
 
 import { describe, expect, it } from 'vitest';
 import { ServerClock } from './clock.ts';
-import { Hub, ProblemError, UnknownOutcome } from './http.ts';
+import { Hub } from './http.ts';
 import { KeyRing, type KeyStore } from './keys.ts';
+import { ProblemError, UnknownOutcome } from './requests.ts';
 
 type Answer = { status: number; body: unknown; headers?: Record<string, string> } | 'lost';
 

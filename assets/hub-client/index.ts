@@ -2,7 +2,9 @@
 // Framework-free; knows the protocol and nothing else.
 
 export { Backoff } from './backoff.ts';
-export { Hub, ProblemError, UnknownOutcome } from './http.ts';
+export { ProblemError, Requests, UnknownOutcome } from './requests.ts';
+export { Hub } from './http.ts';
+export { TillHub } from './till.ts';
 export { KeyRing, type KeyStore } from './keys.ts';
 export { ServerClock } from './clock.ts';
 export { Feed } from './feed.ts';

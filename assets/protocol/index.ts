@@ -7,3 +7,4 @@ export * from './geometry.ts';
 export * from './json.ts';
 export * from './line.ts';
 export * from './problems.ts';
+export * from './till.ts';

@@ -1,0 +1,106 @@
+// What a till or kiosk asks the hub. The tokens are added by whoever sends it: the desktop's core, or a test's page.
+
+import type {
+  EventList,
+  EventPage,
+  ExchangeAnswer,
+  ExchangeWish,
+  Geometry,
+  GivenBack,
+  HoldAnswer,
+  Order,
+  OrderFound,
+  RefundWish,
+  ShiftMoveKind,
+  ShiftReport,
+  Denomination,
+  StaffAtTerminal,
+  StaffOrder,
+  TerminalSelf,
+  TicketChoice,
+  TillBasket,
+  TillHoldAnswer,
+  TillHoldRequest,
+  TillSaleAnswer,
+  TillTender,
+} from '../protocol/index.ts';
+import { Requests, TRIES } from './requests.ts';
+
+const AT = '/api/box-office';
+
+export class TillHub extends Requests {
+  terminal = () => this.get<TerminalSelf>(`${AT}/terminal`);
+  staff = () => this.get<StaffAtTerminal>(`${AT}/staff`);
+
+  // ---- what is on ----
+
+  events = () => this.get<EventList>('/api/events');
+  event = (id: number) => this.get<EventPage>(`/api/events/${id}?seats=none`);
+  geometry = (address: string) => this.get<Geometry>(address);
+
+  // ---- a customer ----
+
+  hold = (request: TillHoldRequest) =>
+    this.once<TillHoldAnswer>('till.hold', `${AT}/holds`, request);
+  quote = (hold: string, buyer: string, tickets: TicketChoice[]) =>
+    this.again<{ order: Order }>(`${AT}/holds/${hold}/quote`, { buyer_id: buyer, tickets });
+  release = (hold: string, buyer: string) =>
+    this.again<HoldAnswer>(`${AT}/holds/${hold}/release`, { buyer_id: buyer });
+  /** Asked again with the same tender, it answers with the same order. */
+  sell = (basket: TillBasket, tender: TillTender) =>
+    this.again<TillSaleAnswer>(`${AT}/sales`, { ...basket, tender });
+  sellByCard = (basket: TillBasket, reader: string) =>
+    this.once<{ order: Order }>('till.card', `${AT}/card-sales`, { ...basket, reader });
+  cardSale = (order: string) => this.get<{ order: Order }>(`${AT}/card-sales/${order}`);
+  /** The card may have been faster: then the sale is kept, or not, as `keepIfPaid` says. */
+  stopCard = (order: string, keepIfPaid: boolean) =>
+    this.again<{ order: Order }>(`${AT}/card-sales/${order}/stop`, { keep_if_paid: keepIfPaid });
+
+  // ---- seats ----
+
+  block = (event: number, seats: number[], reason: string) =>
+    this.again<void>(`${AT}/events/${event}/block`, { seats, reason });
+  unblock = (event: number, seats: number[], reason: string) =>
+    this.again<void>(`${AT}/events/${event}/unblock`, { seats, reason });
+
+  // ---- orders ----
+
+  find = (words: string) =>
+    this.get<{ orders: OrderFound[] }>(`/api/staff/orders?q=${encodeURIComponent(words)}`);
+  order = (id: string) => this.get<StaffOrder>(`/api/staff/orders/${id}`);
+  refund = (order: string, wish: RefundWish) =>
+    this.once<GivenBack>(`till.refund.${order}`, `/api/staff/orders/${order}/refunds`, wish);
+  exchange = (order: string, wish: ExchangeWish) =>
+    this.once<ExchangeAnswer>(
+      `till.exchange.${order}`,
+      `/api/staff/orders/${order}/exchange`,
+      wish,
+    );
+  mail = (order: string) => this.once<void>(`till.mail.${order}`, `${AT}/orders/${order}/mail`, {});
+  /** The old code is dead from then on. */
+  reissue = (ticket: string, reason: string) =>
+    this.again<{ ticket_id: string }>(`${AT}/tickets/${ticket}/reissue`, { reason });
+
+  // ---- the drawer ----
+
+  shift = () => this.get<ShiftReport>(`${AT}/shifts/current`);
+  openShift = (floatMinor: number, currency: string) =>
+    this.send<ShiftReport>('POST', `${AT}/shifts`, { body: { float_minor: floatMinor, currency } });
+  moveCash = (kind: ShiftMoveKind, amountMinor: number, reason: string) =>
+    this.once<ShiftReport>('till.move', `${AT}/shifts/current/moves`, {
+      kind,
+      amount_minor: amountMinor,
+      reason,
+    });
+  closeShift = (shift: string, counted: Denomination[], explanation: string | undefined) =>
+    this.again<ShiftReport>(`${AT}/shifts/current/close`, {
+      shift_id: shift,
+      counted,
+      explanation,
+    });
+
+  /** A write that answers the same when it is asked again. */
+  private again<T>(address: string, body: unknown): Promise<T> {
+    return this.send<T>('POST', address, { body, tries: TRIES });
+  }
+}
