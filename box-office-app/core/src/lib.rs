@@ -14,3 +14,4 @@ pub mod cash; // the drawer: float, change, count, variance
 pub mod scan; // a wedge scanner's keys, told from typing
 pub mod print; // paper, and the certainty what is on it
 pub mod kiosk; // one customer, from the first touch to the last trace
+pub mod terminal; // who this machine is, and how its screens reach the hub

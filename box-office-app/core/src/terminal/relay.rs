@@ -1,0 +1,317 @@
+//! Asks the hub for what a screen wants, with the tokens that screens don't have.
+//!
+//! A write is sent once for each call: whether to send it again, under the same idempotency key, is its caller's to say,
+//! who knows what was asked. No answer is [`AskError::NoAnswer`]; nobody may read it as "not done".
+
+use std::{
+    sync::{
+        Arc, RwLock,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use fullhouse_protocol::orders::Order;
+use reqwest::{
+    Client, Method, Response, StatusCode,
+    header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER},
+};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use tokio::{sync::watch, task::JoinHandle, time};
+use uuid::Uuid;
+
+use super::{Address, Role, Token, may::may_ask};
+
+const STAFF: HeaderName = HeaderName::from_static("fullhouse-staff");
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+const ANSWER_WITHIN: Duration = Duration::from_secs(15);
+/// A stadium's geometry has about 5 MB.
+const ANSWER_BYTES_MAX: usize = 32 << 20;
+const BODY_BYTES_MAX: usize = 1 << 20;
+
+/// One beat fails within a second, and the next begins 600 ms after the last: a cut is known within two seconds.
+const BEAT_EVERY: Duration = Duration::from_millis(600);
+const BEAT_WITHIN: Duration = Duration::from_secs(1);
+
+/// Whether the hub can be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Nobody has asked yet.
+    Unknown,
+    Up,
+    Down,
+}
+
+/// What a screen asks for.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Ask {
+    pub method: String,
+    /// Path and query.
+    pub target: String,
+    #[serde(default)]
+    pub body: Option<Value>,
+    #[serde(default)]
+    pub key: Option<String>,
+}
+
+/// What the hub answered, a refusal included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    pub status: u16,
+    /// From `Retry-After`; 0 for none.
+    pub retry_after_s: u16,
+    pub body: Vec<u8>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    #[error("this terminal's screens don't ask for that")]
+    NotAllowed,
+    /// Nobody knows whether the hub did it.
+    #[error("no answer from the hub")]
+    NoAnswer,
+    #[error("more than can be sent or read")]
+    TooLarge,
+    /// The hub's `application/problem+json`.
+    #[error("the hub refused: {code}")]
+    Refused { status: u16, code: String, detail: String },
+}
+
+/// The way to one hub. Clones share it; the heartbeat ends with the last of them.
+#[derive(Clone)]
+pub struct Relay(Arc<Inner>);
+
+struct Inner {
+    hub: Address,
+    client: Client,
+    role: Option<Role>,
+    token: Option<Token>,
+    staff: RwLock<Option<Token>>,
+    reach: watch::Receiver<Reach>,
+    sockets: AtomicU32,
+    beat: JoinHandle<()>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.beat.abort();
+    }
+}
+
+impl Relay {
+    /// To a hub of which this machine is a terminal. On a runtime: the heart begins to beat.
+    pub fn of_terminal(hub: Address, role: Role, token: Token) -> reqwest::Result<Self> {
+        Self::new(hub, Some(role), Some(token))
+    }
+
+    /// To a hub that doesn't know this machine yet.
+    pub fn of_stranger(hub: Address) -> reqwest::Result<Self> {
+        Self::new(hub, None, None)
+    }
+
+    fn new(hub: Address, role: Option<Role>, token: Option<Token>) -> reqwest::Result<Self> {
+        let client = Client::builder()
+            .http1_only() // the map's socket is an upgrade of it
+            .connect_timeout(CONNECT_WITHIN)
+            .timeout(ANSWER_WITHIN)
+            .redirect(reqwest::redirect::Policy::none()) // a token goes where it was meant to go
+            .build()?;
+        let (tell, reach) = watch::channel(Reach::Unknown);
+        let beat = tokio::spawn(beat(client.clone(), format!("{}/healthz", hub.as_str()), tell));
+        let (staff, sockets) = (RwLock::new(None), AtomicU32::new(0));
+        Ok(Self(Arc::new(Inner { hub, client, role, token, staff, reach, sockets, beat })))
+    }
+
+    /// Follows whether the hub can be reached.
+    pub fn reach(&self) -> watch::Receiver<Reach> {
+        self.0.reach.clone()
+    }
+
+    pub fn hub(&self) -> &Address {
+        &self.0.hub
+    }
+
+    /// What a screen wants; refused unless its role needs it.
+    pub async fn ask(&self, ask: Ask) -> Result<Answer, AskError> {
+        let role = self.0.role.ok_or(AskError::NotAllowed)?;
+        if !may_ask(role, &ask.method, &ask.target) {
+            return Err(AskError::NotAllowed);
+        }
+        self.send(&ask).await
+    }
+
+    /// Makes this machine a terminal. `key` is the same whenever the same code is sent again.
+    pub async fn enrol(&self, code: &str, key: Uuid) -> Result<Enrolled, AskError> {
+        self.post("/api/box-office/enrol", json!({ "code": code, "key": key })).await
+    }
+
+    /// Who the hub says this terminal is.
+    pub async fn terminal(&self) -> Result<Value, AskError> {
+        let ask = Ask { method: "GET".into(), target: "/api/box-office/terminal".into(), body: None, key: None };
+        read(self.send(&ask).await?)
+    }
+
+    /// Signs somebody in by `{name, password}` or `{name, pin}`: who it is, without the token, which stays here.
+    pub async fn sign_in(&self, credentials: Value) -> Result<Value, AskError> {
+        self.set_staff(None);
+        let mut who: Value = self.post("/api/box-office/sign-in", credentials).await?;
+        let token = who.as_object_mut().and_then(|fields| fields.remove("token"));
+        let Some(Value::String(token)) = token else {
+            return Err(AskError::NoAnswer);
+        };
+        self.set_staff(Some(Token::new(token)));
+        Ok(who)
+    }
+
+    /// Signs out, here at once and at the hub if it can be reached: without the token nobody can go on.
+    pub async fn sign_out(&self) {
+        let ask = Ask { method: "POST".into(), target: "/api/box-office/sign-out".into(), body: None, key: None };
+        let request = self.request(&ask);
+        self.set_staff(None);
+        if let Ok(request) = request {
+            let _ = request.send().await; // a session that the hub keeps ends by its time
+        }
+    }
+
+    /// Whether somebody is signed in, as far as is known here.
+    pub fn is_signed_in(&self) -> bool {
+        self.0.staff.read().is_ok_and(|staff| staff.is_some())
+    }
+
+    fn set_staff(&self, token: Option<Token>) {
+        *self.0.staff.write().unwrap_or_else(std::sync::PoisonError::into_inner) = token;
+    }
+
+    /// An order as this terminal may see it: any at a counter, its own at a kiosk.
+    pub async fn order(&self, id: Uuid) -> Result<Order, AskError> {
+        let target = match self.0.role {
+            Some(Role::Counter) => format!("/api/staff/orders/{id}"),
+            _ => format!("/api/box-office/card-sales/{id}"),
+        };
+        let ask = Ask { method: "GET".into(), target, body: None, key: None };
+        Ok(read::<OfOrder>(self.send(&ask).await?)?.order)
+    }
+
+    pub(super) async fn post<T: DeserializeOwned>(&self, target: &str, body: Value) -> Result<T, AskError> {
+        let ask = Ask { method: "POST".into(), target: target.into(), body: Some(body), key: None };
+        read(self.send(&ask).await?)
+    }
+
+    pub(super) async fn send(&self, ask: &Ask) -> Result<Answer, AskError> {
+        let response = self.request(ask)?.send().await.map_err(|_| AskError::NoAnswer)?;
+        let status = response.status().as_u16();
+        let retry_after_s = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        let body = bounded(response).await?;
+        Ok(Answer { status, retry_after_s: retry_after_s.unwrap_or(0), body })
+    }
+
+    fn request(&self, ask: &Ask) -> Result<reqwest::RequestBuilder, AskError> {
+        let method = Method::from_bytes(ask.method.as_bytes()).map_err(|_| AskError::NotAllowed)?;
+        let mut request = self.authorized(method, &ask.target)?;
+        if let Some(key) = &ask.key {
+            request = request.header(IDEMPOTENCY_KEY, key);
+        }
+        if let Some(body) = &ask.body {
+            let body = serde_json::to_vec(body).map_err(|_| AskError::TooLarge)?;
+            if body.len() > BODY_BYTES_MAX {
+                return Err(AskError::TooLarge);
+            }
+            request = request.header(CONTENT_TYPE, "application/json").body(body);
+        }
+        Ok(request)
+    }
+
+    /// A request with the tokens that there are.
+    pub(super) fn authorized(&self, method: Method, target: &str) -> Result<reqwest::RequestBuilder, AskError> {
+        let mut request = self.0.client.request(method, format!("{}{target}", self.0.hub.as_str()));
+        if let Some(token) = &self.0.token {
+            request = request.header(AUTHORIZATION, secret(&format!("Bearer {}", token.reveal()))?);
+        }
+        let staff = self.0.staff.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        if let Some(staff) = staff {
+            request = request.header(STAFF, secret(staff.reveal())?);
+        }
+        Ok(request)
+    }
+
+    pub(super) fn sockets(&self) -> &AtomicU32 {
+        &self.0.sockets
+    }
+
+    /// Sockets that are open now; for tests.
+    pub fn sockets_open(&self) -> u32 {
+        self.0.sockets.load(Ordering::Relaxed)
+    }
+}
+
+/// What both ways to look an order up answer with.
+#[derive(Deserialize)]
+struct OfOrder {
+    order: Order,
+}
+
+/// `POST /api/box-office/enrol`.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Enrolled {
+    pub terminal_id: Uuid,
+    pub name: String,
+    pub role: Role,
+    pub attended: bool,
+    #[serde(deserialize_with = "token")]
+    pub token: Token,
+}
+
+fn token<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Token, D::Error> {
+    String::deserialize(from).map(Token::new)
+}
+
+fn secret(text: &str) -> Result<HeaderValue, AskError> {
+    let mut value = HeaderValue::from_str(text).map_err(|_| AskError::NotAllowed)?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+fn read<T: DeserializeOwned>(answer: Answer) -> Result<T, AskError> {
+    if (200..300).contains(&answer.status) {
+        return serde_json::from_slice(&answer.body).map_err(|_| AskError::NoAnswer);
+    }
+    #[derive(Deserialize)]
+    struct Problem {
+        code: String,
+        #[serde(default)]
+        title: String,
+        #[serde(default)]
+        detail: Option<String>,
+    }
+    match serde_json::from_slice::<Problem>(&answer.body) {
+        Ok(problem) => Err(AskError::Refused {
+            status: answer.status,
+            code: problem.code,
+            detail: problem.detail.unwrap_or(problem.title),
+        }),
+        Err(_) => Err(AskError::NoAnswer), // a proxy's page
+    }
+}
+
+async fn bounded(mut response: Response) -> Result<Vec<u8>, AskError> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|_| AskError::NoAnswer)? {
+        if body.len() + chunk.len() > ANSWER_BYTES_MAX {
+            return Err(AskError::TooLarge);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+async fn beat(client: Client, address: String, tell: watch::Sender<Reach>) {
+    loop {
+        let answer = client.get(&address).timeout(BEAT_WITHIN).send().await;
+        let now = if answer.is_ok_and(|answer| answer.status() == StatusCode::OK) { Reach::Up } else { Reach::Down };
+        tell.send_if_modified(|known| std::mem::replace(known, now) != now);
+        time::sleep(BEAT_EVERY).await;
+    }
+}
