@@ -2,5 +2,5 @@
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
-  test: { include: ['assets/**/*.test.ts'], environment: 'node' },
+  test: { include: ['assets/**/*.test.ts', 'box-office-app/ui/**/*.test.ts'], environment: 'node' },
 });

@@ -35,12 +35,16 @@ const ACCEPTED = new Set(
     'Unlicense',
     'Apache-2.0 WITH LLVM-exception',
     'CDLA-Permissive-2.0',
+    // Used as it was published, and only in the desktop app; its sources are told below.
+    'MPL-2.0',
   ]),
 );
 
-/** The packages that are linked into the binary: what `fullhouse` depends on, build scripts and macros left out. */
-function cratesShipped() {
-  const args = ['metadata', '--format-version', '1', '--locked', '--filter-platform', TARGET];
+/** The packages that are linked into a binary: what `root` depends on, build scripts and macros left out. */
+function cratesShipped(root, manifest) {
+  const args = ['metadata', '--format-version', '1', '--filter-platform', TARGET];
+  args.push('--manifest-path', manifest);
+  if (process.argv.includes('--check')) args.push('--locked');
   const metadata = JSON.parse(
     execFileSync('cargo', args, { maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'inherit'] }),
   );
@@ -54,7 +58,7 @@ function cratesShipped() {
     for (const { pkg, dep_kinds } of nodes.get(id).deps)
       if (dep_kinds.some(({ kind }) => kind === null)) walk(pkg);
   };
-  walk(metadata.packages.find(({ name, source }) => name === 'fullhouse' && source === null).id);
+  walk(metadata.packages.find(({ name, source }) => name === root && source === null).id);
   return [...seen]
     .map((id) => packages.get(id))
     .filter(({ source }) => source !== null)
@@ -66,8 +70,8 @@ function cratesShipped() {
     }));
 }
 
-/** The packages whose modules are in the page's bundle, its workers' included: asked of the build itself. */
-async function packagesBundled() {
+/** The packages whose modules are in a bundle, its workers' included: asked of the build itself. */
+async function packagesBundled(configFile) {
   const folders = new Set();
   const collect = {
     name: 'collect-packages',
@@ -81,7 +85,7 @@ async function packagesBundled() {
     },
   };
   await build({
-    configFile: 'assets/fan/vite.config.ts',
+    configFile,
     logLevel: 'error',
     build: { write: false },
     plugins: [collect],
@@ -192,11 +196,18 @@ const lines = [
   '',
   'Written by `make third-party` from the lock files; do not edit it. Plans and other files are named in NOTICE.',
   '',
-  ...section('In the binary', cratesShipped(), groups),
-  ...section('In the page', await packagesBundled(), groups),
+  ...section('In the binary', cratesShipped('fullhouse', 'Cargo.toml'), groups),
+  ...section('In the page', await packagesBundled('assets/fan/vite.config.ts'), groups),
+  ...section(
+    'In the desktop app',
+    cratesShipped('fullhouse-box-office-shell', 'box-office-app/src-tauri/Cargo.toml'),
+    groups,
+  ),
+  ...section('In its screens', await packagesBundled('box-office-app/ui/vite.config.ts'), groups),
   '## Texts',
   '',
-  'The text of Apache-2.0 is in LICENSE.',
+  'The text of Apache-2.0 is in LICENSE. The sources of what is used under MPL-2.0 are, unchanged, at',
+  '`https://crates.io/crates/NAME/VERSION`.',
   '',
 ];
 for (const { body, of } of groups.values()) {

@@ -1,0 +1,24 @@
+//! Names the shell's commands to Tauri, so that a window may call only those that its capability file lists.
+
+fn main() {
+    let commands = &[
+        "about",
+        "enrol",
+        "begin",
+        "enrol_anew",
+        "ask",
+        "open_feed",
+        "close_feed",
+        "follow_reach",
+        "sign_in",
+        "sign_out",
+        "leave_kiosk",
+        "print_order",
+        "print_doubts",
+        "decide_print",
+        "open_drawer",
+    ];
+    let manifest = tauri_build::AppManifest::new().commands(commands);
+    tauri_build::try_build(tauri_build::Attributes::new().app_manifest(manifest))
+        .unwrap_or_else(|error| panic!("{error:#}"));
+}

@@ -1,0 +1,87 @@
+// The desktop's window: everything goes through the shell to `box-office-app/core`.
+
+import { Channel, invoke } from '@tauri-apps/api/core';
+import type { SocketHandlers } from '../../../../assets/hub-client/follow.ts';
+import { ProblemError, UnknownOutcome } from '../../../../assets/hub-client/index.ts';
+import type { StaffAtTerminal } from '../../../../assets/protocol/index.ts';
+import type { About, Credentials, Enrolment, Host } from './port.ts';
+
+interface Refusal {
+  code: string;
+  status: number;
+  detail: string;
+}
+
+/** A command of the shell; its refusals in the words of the hub's. */
+async function call<T>(command: string, args: Record<string, unknown> = {}): Promise<T> {
+  try {
+    return await invoke<T>(command, args);
+  } catch (error) {
+    const refusal = error as Refusal;
+    if (typeof refusal?.code !== 'string') throw error; // a command that this window may not call
+    if (refusal.code === 'no_answer') throw new UnknownOutcome(refusal.detail);
+    const { code, status, detail } = refusal;
+    throw new ProblemError({ type: 'about:blank', code, status, title: detail });
+  }
+}
+
+/** A request of the hub's client, asked by the core, in the shape that `fetch` has. */
+async function fetchByCore(input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(init.headers);
+  const bytes = await call<ArrayBuffer>('ask', {
+    ask: {
+      method: init.method ?? 'GET',
+      target: String(input),
+      body: typeof init.body === 'string' ? JSON.parse(init.body) : null,
+      key: headers.get('idempotency-key'),
+    },
+  });
+  const head = new DataView(bytes);
+  const status = head.getUint16(0, true);
+  const retryAfter = head.getUint16(2, true);
+  return new Response(status === 204 || status === 304 ? null : bytes.slice(4), {
+    status,
+    headers: retryAfter > 0 ? { 'retry-after': String(retryAfter) } : {},
+  });
+}
+
+type FeedEvent = ArrayBuffer | { open: true } | { close: number; reason: string };
+
+let feeds = 0;
+
+function openSocket(address: string, handlers: SocketHandlers): { close(): void } {
+  const id = ++feeds;
+  const events = new Channel<FeedEvent>();
+  events.onmessage = (event) => {
+    if (event instanceof ArrayBuffer) handlers.message(event);
+    else if ('open' in event) handlers.open();
+    else handlers.close(event.close, event.reason);
+  };
+  void call('open_feed', { id, target: address, events }).catch(() => handlers.close(1006));
+  return { close: () => void call('close_feed', { id }) };
+}
+
+export const windowHost: Host = {
+  about: () => call<About>('about'),
+  enrol: (hub, code) => call<Enrolment>('enrol', { hub, code }),
+  begin: (exitPin) => call('begin', { exitPin }),
+  enrolAnew: () => call('enrol_anew'),
+  fetch: fetchByCore,
+  openSocket,
+  followReach(tell) {
+    const reach = new Channel<boolean | null>();
+    reach.onmessage = tell;
+    void call('follow_reach', { reach });
+  },
+  signIn: (name: string, credentials: Credentials) =>
+    call<StaffAtTerminal>('sign_in', { name, ...credentials }),
+  signOut: () => call('sign_out'),
+  printer: {
+    print: (order, language) => call('print_order', { order, language }),
+    doubts: () => call('print_doubts'),
+    decide: (job, cameOut, replacedBy, by) =>
+      call('decide_print', { job, cameOut, replacedBy, by }),
+    openDrawer: () => call('open_drawer'),
+  },
+  leaveKiosk: (pin) => call('leave_kiosk', { pin }),
+};

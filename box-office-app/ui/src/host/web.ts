@@ -1,0 +1,116 @@
+// A page in a browser: for tests of the screens, and for whoever works on them. It keeps the tokens itself, in the
+// tab's memory for a session; the desktop never does.
+
+import { browserPorts, ProblemError, UnknownOutcome } from '../../../../assets/hub-client/index.ts';
+import {
+  isProblem,
+  type StaffAtTerminal,
+  type TerminalSelf,
+} from '../../../../assets/protocol/index.ts';
+import type { About, Enrolment, Host } from './port.ts';
+
+const TERMINAL = 'fullhouse.till.terminal';
+const STAFF = 'fullhouse.till.staff';
+const BEAT_EVERY_MS = 600;
+const BEAT_WITHIN_MS = 1_000;
+
+const kept = (name: string) => sessionStorage.getItem(name);
+
+const fetchWithTokens: typeof globalThis.fetch = (input, init = {}) => {
+  const headers = new Headers(init.headers);
+  const [terminal, staff] = [kept(TERMINAL), kept(STAFF)];
+  if (terminal) headers.set('authorization', `Bearer ${terminal}`);
+  if (staff) headers.set('fullhouse-staff', staff);
+  return fetch(input, { ...init, headers });
+};
+
+async function ask<T>(path: string, body?: unknown): Promise<T> {
+  let response: Response;
+  let answer: unknown;
+  try {
+    response = await fetchWithTokens(path, {
+      method: body === undefined ? 'GET' : 'POST',
+      headers: body === undefined ? {} : { 'content-type': 'application/json' },
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+    answer = response.status === 204 ? undefined : await response.json();
+  } catch (error) {
+    throw new UnknownOutcome('no answer from the hub', { cause: error });
+  }
+  if (response.ok) return answer as T;
+  if (!isProblem(answer)) throw new UnknownOutcome(`the hub answered ${response.status}`);
+  throw new ProblemError(answer);
+}
+
+function enrolment(
+  self: Pick<TerminalSelf, 'terminal_id' | 'name' | 'role' | 'attended'>,
+): Enrolment {
+  const { terminal_id, name, role, attended } = self;
+  return { terminal_id, name, role, attended, hub: location.origin, has_exit_pin: true };
+}
+
+async function about(): Promise<About> {
+  const terminal = kept(TERMINAL)
+    ? enrolment(await ask<TerminalSelf>('/api/box-office/terminal'))
+    : null;
+  return {
+    version: 'page',
+    terminal,
+    proposed: { hub: location.origin, code: null },
+    signed_in: kept(STAFF) !== null,
+  };
+}
+
+export const webHost: Host = {
+  about,
+  async enrol(_hub, code) {
+    const answer = await ask<TerminalSelf & { token: string }>('/api/box-office/enrol', { code });
+    sessionStorage.setItem(TERMINAL, answer.token);
+    return enrolment(answer);
+  },
+  begin: async () => location.reload(),
+  async enrolAnew() {
+    sessionStorage.removeItem(TERMINAL);
+    location.reload();
+  },
+  fetch: fetchWithTokens,
+  openSocket: (address, handlers) => browserPorts().openSocket(address, handlers),
+  followReach(tell) {
+    const beat = async () => {
+      try {
+        const answer = await fetch('/healthz', { signal: AbortSignal.timeout(BEAT_WITHIN_MS) });
+        tell(answer.ok);
+      } catch {
+        tell(false);
+      }
+      setTimeout(beat, BEAT_EVERY_MS);
+    };
+    void beat();
+  },
+  async signIn(name, credentials) {
+    sessionStorage.removeItem(STAFF);
+    const { token, ...who } = await ask<StaffAtTerminal & { token: string }>(
+      '/api/box-office/sign-in',
+      { name, ...credentials },
+    );
+    sessionStorage.setItem(STAFF, token);
+    return who;
+  },
+  async signOut() {
+    try {
+      await ask('/api/box-office/sign-out', {});
+    } catch {
+      // A session that the hub keeps ends by its time.
+    }
+    sessionStorage.removeItem(STAFF);
+  },
+  printer: null,
+  leaveKiosk: async () => {
+    throw new ProblemError({
+      type: 'about:blank',
+      code: 'pin_none',
+      status: 0,
+      title: 'A page is no kiosk.',
+    });
+  },
+};

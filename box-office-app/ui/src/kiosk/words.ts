@@ -1,0 +1,15 @@
+// What a kiosk says, in the language that its customer chose.
+
+import { formatMessage, type Values } from '../../../../assets/fan/src/lib/message.ts';
+import { text, type Language } from '../../../../assets/fan/src/lib/text.svelte.ts';
+import en from '../messages/kiosk.en.json';
+import ja from '../messages/kiosk.ja.json';
+import ko from '../messages/kiosk.ko.json';
+
+export type KioskKey = keyof typeof en;
+
+const CATALOGUES: Record<Language, Record<KioskKey, string>> = { en, ja, ko };
+
+export function k(key: KioskKey, values: Values = {}): string {
+  return formatMessage(CATALOGUES[text.language][key], values, text.locale);
+}

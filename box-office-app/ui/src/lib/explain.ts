@@ -1,0 +1,42 @@
+// What to say to whoever stands at a till. A code that is not here is shown in the hub's own words.
+
+import { ProblemError, UnknownOutcome } from '../../../../assets/hub-client/index.ts';
+
+const TEXTS: Record<string, string> = {
+  enrolment_refused: 'This code is wrong, was used already, or is over. Ask for a new one.',
+  address_invalid: 'Write the address as https://tickets.example.org.',
+  credentials_wrong: 'Name, password or PIN is wrong.',
+  staff_locked: 'Too many wrong tries. Wait a quarter of an hour, or ask a manager.',
+  staff_required: 'Sign in again.',
+  staff_session_over: 'Sign in again.',
+  role_too_low: 'Your role may not do this: ask a supervisor.',
+  shift_required: 'Open a shift first: cash needs a drawer (F3).',
+  shift_open: 'A shift is open already.',
+  variance_unexplained: 'The drawer differs from the books. Say why.',
+  seats_unavailable: 'Somebody else has taken some of these seats.',
+  none_together: 'There are not so many seats together.',
+  limit_reached: 'One customer may not buy more seats of this event.',
+  seats_in_use: 'Some of these seats are held or sold.',
+  seats_dead: 'Some of these seats were given up for good.',
+  hold_ended: 'The time for these seats is over. Take them again.',
+  hold_unknown: 'The time for these seats is over. Take them again.',
+  hold_frozen: 'A card is being charged for these seats.',
+  attempt_live: 'A card is being charged for this order.',
+  tender_invalid: 'That is not enough money.',
+  payment_gate_closed: 'No cards are taken now. Cash still works.',
+  pin_wrong: 'The PIN is wrong.',
+  pin_invalid: 'A PIN has 6 to 12 digits.',
+  not_allowed: 'This screen does not do that.',
+};
+
+export function explain(error: unknown): string {
+  if (error instanceof UnknownOutcome)
+    return 'No answer from the hub, so nobody knows yet whether it was done. Press again: nothing is done twice.';
+  if (!(error instanceof ProblemError)) return `Something went wrong here: ${String(error)}`;
+  const { code, title, detail } = error.problem;
+  return TEXTS[code] ?? (detail && detail !== title ? `${title}: ${detail}` : title);
+}
+
+export function isCode(error: unknown, ...codes: string[]): boolean {
+  return error instanceof ProblemError && codes.includes(error.code);
+}

@@ -1,0 +1,11 @@
+import { mount } from 'svelte';
+import '../../../assets/fan/src/app.css';
+import './app.css';
+import App from './App.svelte';
+import { start } from './lib/till.svelte.ts';
+
+// A till is no browser: nothing is dragged, no menu of the web view comes up.
+for (const name of ['contextmenu', 'dragstart', 'drop', 'dragover'])
+  addEventListener(name, (event) => event.preventDefault());
+
+void start().then(() => mount(App, { target: document.getElementById('app')! }));
