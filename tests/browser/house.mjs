@@ -123,22 +123,28 @@ export class House {
     return new URL((await this.api('/api/payment/config')).form_url).origin;
   }
 
-  /** Imports a plan and puts an event on it, as an operator does on the command line. */
-  async putOn(plan, event, venueName) {
+  /** What the binary says to an operator on its command line. */
+  async command(args, { input = '' } = {}) {
     const socket = encodeURIComponent(join(this.#data, 'socket'));
     const env = {
       ...process.env,
       FULLHOUSE__DATABASE__URL: `postgres://fullhouse@localhost:5432/fullhouse?host=${socket}`,
     };
+    const run = promisify(execFile)(BINARY, args, { env });
+    run.child.stdin.end(input);
+    return (await run).stdout;
+  }
+
+  /** Imports a plan and puts an event on it, as an operator does on the command line. */
+  async putOn(plan, event, venueName) {
     const planFile = join(this.#data, `${event.slug}-plan.json`);
     const eventFile = join(this.#data, `${event.slug}.json`);
     await writeFile(planFile, JSON.stringify(plan));
     await writeFile(eventFile, JSON.stringify(event));
     const place = ['--venue', event.venue, '--city', 'Berlin', '--time-zone', 'Europe/Berlin'];
     if (venueName) place.push('--venue-name', venueName);
-    const run = promisify(execFile);
-    await run(BINARY, ['import', planFile, ...place], { env });
-    await run(BINARY, ['event', 'create', eventFile], { env });
+    await this.command(['import', planFile, ...place]);
+    await this.command(['event', 'create', eventFile]);
   }
 
   /** What no door of the house offers: rows that a test puts there itself. */

@@ -1,0 +1,269 @@
+// The desktop app as it is used: its real window, on a screen without a monitor, driven by WebDriver.
+
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+import { promisify } from 'node:util';
+
+import { HUNG } from './house.mjs';
+
+const BINARY = resolve(process.env.CARGO_TARGET_DIR ?? 'target', 'debug', 'box-office');
+const ELEMENT = 'element-6066-11e4-a52e-4f735466cecf';
+const STARTS_WITHIN_MS = 60_000;
+
+/** A port that nobody listens on now. */
+async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+export class Desk {
+  #child;
+  #driver;
+  #said = '';
+
+  static async open({ size = '1280x800' } = {}) {
+    const desk = new Desk();
+    desk.home = await mkdtemp(join(tmpdir(), 'fullhouse-browser-desk-'));
+    const port = await freePort();
+    desk.#driver = `http://127.0.0.1:${port}`;
+    desk.#child = spawn(
+      'timeout',
+      ['-k', '5', '600', 'dbus-run-session', '--', 'tests/browser/desk.sh', String(port), size],
+      {
+        stdio: ['pipe', 'pipe', 'pipe'],
+        env: {
+          ...process.env,
+          HOME: desk.home,
+          XDG_DATA_HOME: join(desk.home, 'data'),
+          XDG_CACHE_HOME: join(desk.home, 'cache'),
+          XDG_CONFIG_HOME: join(desk.home, 'config'),
+          XDG_RUNTIME_DIR: desk.home,
+          NO_AT_BRIDGE: '1', // accessibility's own bus outlives a session
+        },
+      },
+    );
+    desk.#child.stderr.on('data', (text) => (desk.#said += text));
+    const ready = new Promise((done, failed) => {
+      createInterface(desk.#child.stdout).on('line', (line) => {
+        const [, display] = /^ready \d+ (:\d+)$/.exec(line) ?? [];
+        if (display) done(display);
+      });
+      desk.#child.on('exit', (code) =>
+        failed(new Error(`the desk ended with ${code}: ${desk.#said}`)),
+      );
+      setTimeout(
+        () => failed(new Error(`the desk does not stand: ${desk.#said}`)),
+        STARTS_WITHIN_MS,
+      ).unref();
+    });
+    desk.display = await ready;
+    await desk.#until('the driver answers', async () => {
+      const answer = await fetch(`${desk.#driver}/status`).catch(() => null);
+      return answer?.ok;
+    });
+    return desk;
+  }
+
+  async close() {
+    if (this.#child.exitCode === null) {
+      const ended = once(this.#child, 'exit');
+      this.#child.stdin.end();
+      await ended;
+    }
+    await rm(this.home, { recursive: true, force: true });
+  }
+
+  /** Starts the app; it lives as long as the window that this answers. `folder` is the terminal's own. */
+  async start({ folder = 'terminal', args = [] } = {}) {
+    const options = { binary: BINARY, args: ['--home', join(this.home, folder), ...args] };
+    const capabilities = { alwaysMatch: { 'webkitgtk:browserOptions': options } };
+    const { sessionId } = await this.#ask('POST', '/session', { capabilities });
+    return new AppWindow((method, path, body) =>
+      this.#ask(method, `/session/${sessionId}${path}`, body),
+    );
+  }
+
+  /** Ends an app whose window is not the one that was driven, or that no driver may close. */
+  async end(folder, window) {
+    await window.close().catch(() => {}); // the driver has one session at a time
+    const pids = async () => {
+      const found = promisify(execFile)('pgrep', [
+        '-f',
+        `box-office --home ${join(this.home, folder)}`,
+      ]);
+      return (await found.catch(() => ({ stdout: '' }))).stdout
+        .split('\n')
+        .filter(Boolean)
+        .map(Number);
+    };
+    for (const pid of await pids()) process.kill(pid);
+    await this.#until('the app has ended', async () => (await pids()).length === 0);
+  }
+
+  /** What the screen shows, into a PNG. */
+  async picture(file) {
+    const run = promisify(execFile);
+    await run('import', ['-display', this.display, '-window', 'root', file], { timeout: HUNG });
+  }
+
+  async #ask(method, path, body) {
+    const response = await fetch(this.#driver + path, {
+      method,
+      headers: { 'content-type': 'application/json' },
+      body: method === 'POST' ? JSON.stringify(body ?? {}) : undefined,
+      signal: AbortSignal.timeout(STARTS_WITHIN_MS),
+    });
+    const { value } = await response.json();
+    if (!response.ok) throw new Error(`${method} ${path}: ${value.error}: ${value.message}`);
+    return value;
+  }
+
+  async #until(what, check) {
+    for (const end = Date.now() + STARTS_WITHIN_MS; Date.now() < end;) {
+      if (await check()) return;
+      await new Promise((done) => setTimeout(done, 50));
+    }
+    throw new Error(`not within a minute: ${what}; ${this.#said}`);
+  }
+}
+
+/** The way to a hub, which can be pulled out of the wall: what is sent then is lost, and nobody is told. */
+export class Cable {
+  #pairs = new Set();
+  #pulled = false;
+
+  static async to(url) {
+    const cable = new Cable();
+    const { port } = new URL(url);
+    cable.server = createServer((here) => {
+      const there = connect(Number(port), '127.0.0.1');
+      const pair = [here, there];
+      cable.#pairs.add(pair);
+      for (const [from, to] of [pair, [there, here]]) {
+        from.on('data', (bytes) => cable.#pulled || to.write(bytes));
+        from.on('error', () => {});
+        from.on('close', () => {
+          to.destroy();
+          cable.#pairs.delete(pair);
+        });
+      }
+    }).listen(0, '127.0.0.1');
+    await once(cable.server, 'listening');
+    cable.url = `http://127.0.0.1:${cable.server.address().port}`;
+    return cable;
+  }
+
+  pull() {
+    this.#pulled = true;
+  }
+
+  /** Connections of before are dead. */
+  plugIn() {
+    this.#pulled = false;
+    for (const pair of this.#pairs) for (const end of pair) end.destroy();
+  }
+
+  close() {
+    this.plugIn();
+    this.server.close();
+  }
+}
+
+/** The app's window, by the test ids of what is in it. */
+class AppWindow {
+  #ask;
+
+  constructor(ask) {
+    this.#ask = ask;
+  }
+
+  close() {
+    return this.#ask('DELETE', '');
+  }
+
+  /** Waits until there is no window any more. */
+  async gone() {
+    for (const end = Date.now() + HUNG; Date.now() < end;) {
+      const there = await this.#ask('GET', '/title').then(
+        () => true,
+        () => false,
+      );
+      if (!there) return;
+      await new Promise((done) => setTimeout(done, 30));
+    }
+    throw new Error('the window is still there');
+  }
+
+  /** Runs in the window: `script` is the body of a function. */
+  run(script, ...args) {
+    return this.#ask('POST', '/execute/sync', { script, args });
+  }
+
+  /** The same, for what answers later: awaits what the body returns; errors come back as `{error}`. */
+  later(script, ...args) {
+    const body = `const done = arguments[arguments.length - 1];
+      (async () => { ${script} })().then(
+        (value) => done({ value }),
+        (error) => done({ error: typeof error === 'string' ? error : (error?.code ?? String(error)) }));`;
+    return this.#ask('POST', '/execute/async', { script: body, args });
+  }
+
+  async find(testid) {
+    const value = `[data-testid="${testid}"]`;
+    const found = await this.#ask('POST', '/elements', { using: 'css selector', value });
+    return found[0]?.[ELEMENT];
+  }
+
+  /** Waits until it is there. */
+  async shows(testid, within = HUNG) {
+    for (const end = Date.now() + within; ;) {
+      const element = await this.find(testid);
+      if (element) return element;
+      if (Date.now() > end)
+        throw new Error(`no ${testid}, but: ${await this.run('return document.body.innerText')}`);
+      await new Promise((done) => setTimeout(done, 30));
+    }
+  }
+
+  /** Waits until it is there no more. */
+  async hides(testid, within = HUNG) {
+    for (const end = Date.now() + within; await this.find(testid);) {
+      if (Date.now() > end) throw new Error(`${testid} is still there`);
+      await new Promise((done) => setTimeout(done, 30));
+    }
+  }
+
+  async text(testid) {
+    return this.#ask('GET', `/element/${await this.shows(testid)}/text`);
+  }
+
+  /** Waits until it says so. */
+  async says(testid, pattern, within = HUNG) {
+    let text = '';
+    for (const end = Date.now() + within; Date.now() < end;) {
+      text = await this.text(testid);
+      if (pattern.test(text)) return text;
+      await new Promise((done) => setTimeout(done, 30));
+    }
+    throw new Error(`${testid} says ${JSON.stringify(text)}, not ${pattern}`);
+  }
+
+  async click(testid) {
+    await this.#ask('POST', `/element/${await this.shows(testid)}/click`);
+  }
+
+  async type(testid, text) {
+    const element = await this.shows(testid);
+    await this.#ask('POST', `/element/${element}/clear`);
+    await this.#ask('POST', `/element/${element}/value`, { text });
+  }
+}

@@ -1,0 +1,157 @@
+// A kiosk: somebody buys alone, by touch and in their language, and leaves nothing behind for the next person.
+
+import assert from 'node:assert/strict';
+import { after, afterEach, before, test } from 'node:test';
+
+import { asOperator, browser, House, HUNG } from './house.mjs';
+import { enrolled, holdCard, mapOf, screensOf } from './till.mjs';
+
+let house, chrome, screens, page;
+let kiosks = 0;
+
+before(async () => {
+  house = await House.open();
+  chrome = await browser();
+  screens = await screensOf(house);
+});
+
+after(async () => {
+  await chrome?.close();
+  await screens?.close();
+  await house?.close();
+});
+
+afterEach(async () => {
+  const errors = page?.errors ?? [];
+  await page?.context().close();
+  page = undefined;
+  assert.deepEqual(errors, []);
+});
+
+async function kiosk() {
+  const name = `Kiosk ${++kiosks}`;
+  page = await enrolled(chrome, house, screens, name, 'kiosk', {
+    viewport: { width: 1080, height: 1920 },
+    hasTouch: true,
+  });
+  return name;
+}
+
+const click = (id) => page.getByTestId(id).click();
+const shows = (id) => page.getByTestId(id).waitFor({ timeout: 3 * HUNG });
+
+async function enter(slug = 'lantern-cup-night-race') {
+  const { event } = await house.api(`/api/events/${slug}?seats=none`);
+  await page.locator(`[data-testid=kiosk-event][data-event="${event.id}"]`).click();
+  await mapOf(page, event.id);
+}
+
+test('two seats are bought by the card that is held to this kiosk’s reader', async () => {
+  const name = await kiosk();
+  await enter();
+  await click('kiosk-best');
+  await shows('kiosk-held');
+  assert.equal(await page.getByTestId('kiosk-seat').count(), 2);
+  await click('kiosk-pay');
+  await shows('kiosk-pay-screen');
+  await holdCard(house, name);
+  await shows('kiosk-done');
+  const code = (await page.getByTestId('kiosk-code').innerText()).match(/[0-9A-Z]{8}/)[0];
+  await click('kiosk-finish');
+  await shows('kiosk-event');
+  assert.ok(
+    !(await page.locator('body').innerText()).includes(code),
+    'the next person sees nothing of the last',
+  );
+});
+
+test('every screen is there in three languages, and the next person begins in the first', async () => {
+  await kiosk();
+  for (const [language, title, pay] of [
+    ['ja', 'チケット', 'カードで支払う'],
+    ['ko', '티켓', '카드로 결제'],
+  ]) {
+    await click(`lang-${language}`);
+    await page.getByTestId('house-name').getByText(title).waitFor();
+    await enter();
+    await click('kiosk-best');
+    await page.getByTestId('kiosk-pay').getByText(pay).waitFor({ timeout: HUNG });
+    await click('over');
+    await shows('kiosk-event');
+    await page.getByTestId('house-name').getByText('Tickets').waitFor();
+  }
+});
+
+test('starting over gives the seats back', async () => {
+  await kiosk();
+  await enter();
+  const before = await page.evaluate(() => window.__fullhouse.statuses());
+  await click('kiosk-best');
+  await shows('kiosk-held');
+  await page.waitForFunction((n) => window.__fullhouse.statuses() === n - 2, before, {
+    timeout: HUNG,
+  });
+  await click('over');
+  await shows('kiosk-event');
+  await enter();
+  await page.waitForFunction((n) => window.__fullhouse.statuses() === n, before, { timeout: HUNG });
+});
+
+test('a customer who walks away is asked, and then their seats go back', async () => {
+  const name = await kiosk();
+  const id = await house.sql(`select id from terminal where name = '${name}'`);
+  const profile = { profile: { idle_s: 20 }, reason: 'a test' };
+  await asOperator(chrome, house, 'POST', `/api/staff/terminals/${id}`, profile);
+  await page.reload();
+  await shows('kiosk-event');
+  await page.clock.install();
+  await enter();
+  const before = await page.evaluate(() => window.__fullhouse.statuses());
+  await click('kiosk-best');
+  await shows('kiosk-held');
+  await page.clock.runFor(11_000);
+  await shows('kiosk-idle');
+  await click('kiosk-stay');
+  await page.getByTestId('kiosk-idle').waitFor({ state: 'detached' });
+  await page.clock.runFor(21_000);
+  await shows('kiosk-event');
+  await page.clock.resume();
+  await enter();
+  await page.waitForFunction((n) => window.__fullhouse.statuses() === n, before, { timeout: HUNG });
+});
+
+test('a payment that is cancelled at the reader charges nothing, and another way is open', async () => {
+  await kiosk();
+  await enter();
+  await click('kiosk-best');
+  await click('kiosk-pay');
+  await shows('kiosk-pay-screen');
+  assert.ok(await page.getByTestId('over').isDisabled(), 'nobody walks out of a payment');
+  await click('kiosk-stop');
+  await page
+    .getByTestId('kiosk-held')
+    .or(page.getByTestId('kiosk-best'))
+    .first()
+    .waitFor({ timeout: 3 * HUNG });
+  await click('over');
+  await shows('kiosk-event');
+});
+
+test('everything that is touched is large, and stands in the lower half', async () => {
+  await kiosk();
+  await enter();
+  for (const id of ['kiosk-best', 'kiosk-more', 'lang-ja', 'help', 'over']) {
+    const box = await page.getByTestId(id).boundingBox();
+    assert.ok(box.height >= 64 && box.width >= 64, `${id} is ${box.width} × ${box.height}`);
+    assert.ok(box.y > 1920 / 2, `${id} is at ${box.y}`);
+  }
+});
+
+test('without a network it says so, and lets nobody begin', async () => {
+  await kiosk();
+  await page.context().setOffline(true);
+  await shows('kiosk-cut');
+  assert.equal(await page.getByTestId('kiosk-event').count(), 0);
+  await page.context().setOffline(false);
+  await shows('kiosk-event');
+});

@@ -1,0 +1,163 @@
+// The desktop app itself, in its real window: what a browser can't show of it. Its screens are tested in
+// `till.test.mjs` and `kiosk.test.mjs`.
+
+import assert from 'node:assert/strict';
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+
+import { Cable, Desk } from './desk.mjs';
+import { House, HUNG } from './house.mjs';
+import { CLERK, codeFor, hire, holdCard, readerOf } from './till.mjs';
+
+let house, cable, desk, window;
+
+before(async () => {
+  house = await House.open();
+  cable = await Cable.to(house.url);
+  desk = await Desk.open();
+  await hire(house, CLERK, 'clerk');
+});
+
+after(async () => {
+  await desk?.close();
+  cable?.close();
+  await house?.close();
+});
+
+/** Types a code into the enrolment screen, and answers with the window that the machine shows from then on. */
+async function enrol(name, role, folder) {
+  const code = await codeFor(house, name, role);
+  window = await desk.start({ folder, args: ['--hub', cable.url] });
+  await window.type('enrol-code', code);
+  await window.click('enrol');
+  if (role === 'kiosk') {
+    await window.type('exit-pin', '161803');
+    await window.type('exit-pin-again', '161803');
+  }
+  return window;
+}
+
+/** A command of the shell, as a script that got into the page would call it. */
+const call = (command, args = {}) =>
+  window.later(
+    'return await window.__TAURI_INTERNALS__.invoke(arguments[0], arguments[1])',
+    command,
+    args,
+  );
+
+test('a machine becomes a counter by a code, signs somebody in, and sells by card', async () => {
+  await enrol('Window 1', 'counter', 'counter');
+  await record('counter');
+  await house.command(['terminal', 'reader', 'Window 1', readerOf('Window 1')]);
+  await desk.end('counter', window); // it shows another window now, which no driver has
+  window = await desk.start({ folder: 'counter' });
+  await window.type('staff-name', CLERK.name);
+  await window.type('staff-secret', CLERK.pin);
+  await window.click('sign-in');
+  assert.equal(await window.text('who'), CLERK.name);
+  await window.click('best');
+  await window.shows('total', 3 * HUNG);
+  await window.click('card');
+  await window.shows('card-waiting');
+  await holdCard(house, 'Window 1');
+  await window.shows('sold', 3 * HUNG);
+});
+
+test('a script in the window can do no more than its buttons, and sees no token', async () => {
+  for (const [command, args, refused] of [
+    ['enrol', { hub: house.url, code: 'AAAAA-AAAAA' }, /not allowed/],
+    ['begin', { exitPin: null }, /not allowed/],
+    ['leave_kiosk', { pin: '161803' }, /not allowed/],
+    ['plugin:window|close', {}, /not allowed|not found/],
+    ['plugin:fs|read_file', { path: '/etc/passwd' }, /not allowed|not found/],
+    ['enrol_anew', {}, /still_enrolled/],
+    ['ask', { ask: { method: 'GET', target: '/api/staff/money' } }, /not_allowed/],
+    [
+      'ask',
+      { ask: { method: 'POST', target: '/api/box-office/sign-in', body: {} } },
+      /not_allowed/,
+    ],
+    ['ask', { ask: { method: 'GET', target: '//example.org/api/events' } }, /not_allowed/],
+    ['open_feed', { id: 9, target: '/api/events/1/live', events: 'x' }, /invalid/],
+  ]) {
+    const { error } = await call(command, args);
+    assert.match(String(error), refused, command);
+  }
+  const { value } = await call('about');
+  assert.ok(!JSON.stringify(value).includes('token'), JSON.stringify(value));
+  const { value: kept } = await window.later(
+    'return JSON.stringify([localStorage, sessionStorage, document.cookie])',
+  );
+  assert.ok(!/token|Bearer/i.test(kept), kept);
+});
+
+test('the window speaks to nobody, not even to the hub', async () => {
+  const { value } = await window.later(
+    `try { await fetch(arguments[0]); return 'reached'; } catch { return 'refused'; }`,
+    `${house.url}/healthz`,
+  );
+  assert.equal(value, 'refused');
+  const inline = await window.run(
+    `const script = document.createElement('script'); script.textContent = 'window.ran = true';
+     document.head.append(script); return window.ran === true;`,
+  );
+  assert.equal(inline, false);
+});
+
+test('it says that the cable was pulled, and sells again once it is back', async () => {
+  await window.click('next');
+  cable.pull();
+  await window.shows('no-network');
+  assert.equal(
+    await window.run(`return document.querySelector('[data-testid=best]').disabled`),
+    true,
+  );
+  cable.plugIn();
+  await window.hides('no-network', 3 * HUNG);
+  await window.click('best');
+  await window.shows('total', 3 * HUNG);
+  await window.click('release');
+});
+
+test('a kiosk fills the screen, and is left by its PIN alone', async () => {
+  await window.close();
+  await enrol('Window 2', 'kiosk', 'kiosk');
+  await window.click('begin');
+  await record('kiosk');
+  await desk.end('kiosk', window);
+  window = await desk.start({ folder: 'kiosk' });
+  await window.shows('kiosk');
+  const size = await window.run('return [innerWidth, innerHeight]');
+  assert.deepEqual(size, [1280, 800]);
+  for (const [command, args] of [
+    ['sign_in', { name: CLERK.name, pin: CLERK.pin }],
+    ['enrol', { hub: house.url, code: 'AAAAA-AAAAA' }],
+    ['enrol_anew', {}],
+  ])
+    assert.match(String((await call(command, args)).error), /not allowed/, command);
+  const sale = { ask: { method: 'POST', target: '/api/box-office/sales', body: {} } };
+  assert.match(String((await call('ask', sale)).error), /not_allowed/);
+  await window.run('window.close()');
+  await window.shows('kiosk');
+  assert.match(String((await call('leave_kiosk', { pin: '000000' })).error), /pin_wrong/);
+  await call('leave_kiosk', { pin: '161803' }).catch(() => {}); // the answer may be gone with the window
+  await window.gone();
+});
+
+/** Waits until the machine has kept who it is; the token lies where nobody else can read it. */
+async function record(folder) {
+  const home = join(desk.home, folder);
+  for (const end = Date.now() + HUNG; ;) {
+    const kept = await readFile(join(home, 'terminal.json'), 'utf8').catch(() => '');
+    if (kept && (!kept.includes('kiosk') || !kept.includes('"exit_pin": null'))) break;
+    if (Date.now() > end) throw new Error(`not enrolled: ${kept || 'nothing is kept'}`);
+    await new Promise((done) => setTimeout(done, 50));
+  }
+  assert.equal((await stat(home)).mode & 0o077, 0, 'the folder is read by others');
+  const files = (await readdir(home)).filter(
+    (file) => file === 'token' || file === 'terminal.json',
+  );
+  for (const file of files)
+    assert.equal((await stat(join(home, file))).mode & 0o077, 0, `${file} is read by others`);
+}

@@ -1,0 +1,125 @@
+// The screens of till and kiosk in a browser, at a house of a test: the same pages that the desktop shows, whose host
+// is the browser itself.
+
+import { preview } from 'vite';
+
+import { HUNG } from './house.mjs';
+
+export const CLERK = { name: 'Cleo Clerk', pin: '314159' };
+export const SUPERVISOR = { name: 'Sora Supervisor', pin: '271828' };
+
+/** Serves the built screens, and passes what they ask on to the house. */
+export async function screensOf(house) {
+  const to = { target: house.url, ws: true, changeOrigin: true };
+  const server = await preview({
+    configFile: 'box-office-app/ui/vite.config.ts',
+    logLevel: 'error',
+    preview: { port: 0, host: '127.0.0.1', proxy: { '/api': to, '/healthz': to } },
+  });
+  return {
+    url: server.resolvedUrls.local[0].replace(/\/$/, '').replace('localhost', '127.0.0.1'),
+    close: () => server.close(),
+  };
+}
+
+/** Somebody who may sign in at counters. */
+export async function hire(house, person, role) {
+  const why = ['--reason', 'a test', '--by', 'a test'];
+  await house.command(['staff', 'add', person.name, '--role', role, ...why], {
+    input: 'a long enough password\n',
+  });
+  await house.command(['staff', 'pin', person.name, ...why], { input: `${person.pin}\n` });
+}
+
+/** A code that makes a terminal. */
+export async function codeFor(house, name, role) {
+  const args = ['terminal', 'enrol', name, '--role', role, '--reason', 'a test', '--by', 'a test'];
+  const said = await house.command(args);
+  return said.match(/[0-9A-Z]{5}-[0-9A-Z]{5}/)[0];
+}
+
+/** A terminal's screens in a tab of their own, enrolled by the form. */
+export async function enrolled(chrome, house, screens, name, role, options = {}) {
+  const context = await chrome.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  const page = await context.newPage();
+  page.errors = [];
+  page.on('pageerror', (error) => page.errors.push(error));
+  const code = await codeFor(house, name, role);
+  await page.goto(screens.url);
+  await page.getByTestId('enrol-code').fill(code);
+  await page.getByTestId('enrol').click();
+  if (role === 'kiosk') {
+    await page.getByTestId('exit-pin').fill('161803');
+    await page.getByTestId('exit-pin-again').fill('161803');
+    await page.getByTestId('begin').click();
+  }
+  const opened = role === 'kiosk' ? 'kiosk' : 'sign-in-form';
+  await page.getByTestId(opened).waitFor({ timeout: 3 * HUNG });
+  // A reader stands at a terminal that is there; it learns of it when it looks again.
+  await house.command(['terminal', 'reader', name, readerOf(name)]);
+  await page.reload();
+  await page.getByTestId(opened).waitFor({ timeout: 3 * HUNG });
+  return page;
+}
+
+/** The card reader that stands at a terminal. */
+export const readerOf = (name) => `tmr_${name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '_')}`;
+
+/** The customer holds a card to a terminal's reader, as soon as it waits for one. */
+export async function holdCard(house, name) {
+  const path = `test_helpers/terminal/readers/${readerOf(name)}/present_payment_method`;
+  for (const end = Date.now() + HUNG; ;) {
+    try {
+      return await house.provider(path);
+    } catch (error) {
+      if (!/terminal_reader_not_in_use/.test(error.message) || Date.now() > end) throw error;
+      await new Promise((done) => setTimeout(done, 50));
+    }
+  }
+}
+
+export async function signIn(page, person) {
+  await page.getByTestId('staff-name').fill(person.name);
+  await page.getByTestId('staff-secret').fill(person.pin);
+  await page.getByTestId('sign-in').click();
+  await page.getByTestId('who').waitFor({ timeout: HUNG });
+}
+
+/** The counter shows the map of this event, live. */
+export async function openHall(page, event) {
+  await page.getByTestId('event-select').selectOption(String(event));
+  await mapOf(page, event);
+}
+
+export async function mapOf(page, event) {
+  await page.waitForFunction((event) => window.__fullhouse?.event === event, event, {
+    timeout: 3 * HUNG,
+  });
+  await page.waitForFunction(
+    () => window.__fullhouse.map() && window.__fullhouse.statuses() > 0,
+    null,
+    {
+      timeout: 3 * HUNG,
+    },
+  );
+}
+
+/** Touches a seat where the map draws it. */
+export async function touchSeat(page, seat) {
+  await page.evaluate((seat) => window.__fullhouse.show([seat]), seat);
+  await page.waitForTimeout(50);
+  const point = await page.evaluate((seat) => window.__fullhouse.screenPoint(seat), seat);
+  await page.mouse.click(point.x, point.y);
+}
+
+/** Opens the counter's drawer, as a shift begins. */
+export async function openShift(page, float, currency) {
+  await page.keyboard.press('F3');
+  await page.getByTestId('shift-open-form').waitFor({ timeout: HUNG });
+  const choice = page.getByTestId('shift-currency');
+  if (await choice.isVisible()) await choice.selectOption(currency);
+  await page.getByTestId('shift-float').fill(float);
+  await page.getByTestId('shift-open').click();
+  await page.getByTestId('x-report').waitFor({ timeout: HUNG });
+  await page.keyboard.press('F1');
+}
