@@ -8,6 +8,8 @@ use fullhouse_protocol::terminal::{TerminalChange, TerminalHealth, TerminalListe
 use sqlx::{PgPool, types::Json};
 use uuid::Uuid;
 
+use super::leases;
+
 use crate::{
     clock,
     db::{self, Tx},
@@ -50,6 +52,7 @@ pub async fn who_am_i(pool: &PgPool, terminal_id: Uuid) -> sqlx::Result<Terminal
     )
     .fetch_one(pool)
     .await?;
+    let next_seq = leases::next_seq(&mut *pool.acquire().await?, terminal_id).await?.cast_signed();
     Ok(TerminalSelf {
         terminal_id,
         name: t.name,
@@ -58,7 +61,7 @@ pub async fn who_am_i(pool: &PgPool, terminal_id: Uuid) -> sqlx::Result<Terminal
         locked_reason: t.locked_reason,
         profile: t.profile.0,
         readers: t.readers,
-        next_seq: 1, // nothing was sold without a network yet
+        next_seq,
         now: t.now,
     })
 }

@@ -13,6 +13,7 @@ use super::{
     sale::{self, ConfirmError, Tendered},
 };
 use crate::{
+    auth::Actor,
     db::Tx,
     outbox::{self, SeatChange},
     seat_map::SeatNo,
@@ -29,7 +30,7 @@ pub struct LeasedSale<'a> {
     pub seats: &'a [SoldSeat],
     /// What was printed for them, by number; none: the codes have died, and new ones are made.
     pub printed: Option<&'a [ticket::Made]>,
-    pub actor: String,
+    pub actor: Actor,
 }
 
 /// Sells them, in the caller's transaction, which holds the event's lock and has seen that each seat is the lease's, or
@@ -41,6 +42,7 @@ pub async fn sell_leased(tx: &mut Tx, sold: &LeasedSale<'_>, now: DateTime<Utc>)
         hold_id,
         buyer_id,
         ticket_types: HashMap::new(), // the lines are given
+        prices: HashMap::new(),
         channel: Channel::Counter,
         actor: sold.actor.clone(),
     };
@@ -59,10 +61,10 @@ pub async fn sell_leased(tx: &mut Tx, sold: &LeasedSale<'_>, now: DateTime<Utc>)
     note_sold(tx, sold, order_id).await?;
     take_seats(tx, sold, hold_id, now).await?;
     let cash = Tendered::Cash { received_minor: total_minor };
-    sale::confirm_with(tx, order_id, cash, &sold.actor, sold.printed).await?;
+    sale::confirm_with(tx, order_id, cash, sold.actor.name(), sold.printed).await?;
     if let Some(printed) = sold.printed {
         let ids: Vec<Uuid> = printed.iter().map(|m| m.ticket_id).collect();
-        ticket::print::write_down_printed(tx, order_id, &ids, &sold.actor, now).await?;
+        ticket::print::write_down_printed(tx, order_id, &ids, sold.actor.name(), now).await?;
     }
     Ok(order_id)
 }

@@ -48,7 +48,7 @@ pub async fn run(pool: &PgPool, command: LeaseCommand) -> anyhow::Result<Report>
     match command {
         LeaseCommand::List => list(pool).await,
         LeaseCommand::WriteOff { lease, reason, by } => {
-            let ended = leases::write_off(pool.clone(), lease, reason, format!("{by}, by command")).await?;
+            let ended = leases::write_off(pool.clone(), lease, reason, format!("{by}, by command").into()).await?;
             let text =
                 format!("{} seats are blocked, their codes are dead: {:?}\n", ended.returned.len(), ended.returned);
             Ok(Report { text, failed: false })
@@ -56,7 +56,7 @@ pub async fn run(pool: &PgPool, command: LeaseCommand) -> anyhow::Result<Report>
         LeaseCommand::Seen { terminal, seq, note, by } => {
             let named = terminals::list(pool).await?.into_iter().find(|t| t.name == terminal);
             let id = named.with_context(|| format!("there is no terminal called {terminal}"))?.id;
-            leases::see_to(pool.clone(), id, seq, note, format!("{by}, by command")).await?;
+            leases::see_to(pool.clone(), id, seq, note, format!("{by}, by command").into()).await?;
             Ok(Report { text: format!("sale {seq} of {terminal} is off the list\n"), failed: false })
         }
     }

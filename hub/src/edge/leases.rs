@@ -5,19 +5,23 @@ use axum::{
     extract::{FromRequestParts, State},
     http::{StatusCode, request::Parts},
 };
-use fullhouse_protocol::lease::{
-    CloseRequest, EndedLease, JournalAnswer, JournalRequest, Lease, LeaseReason, LeaseRequest, Leases, OwnLeases,
-    SeenRequest,
+use fullhouse_protocol::{
+    clerk::StaffRole,
+    lease::{
+        CloseRequest, EndedLease, JournalAnswer, JournalRequest, Lease, LeaseReason, LeaseRequest, Leases, OwnLeases,
+        SeenRequest,
+    },
 };
 use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::{
-    extract::{Body, Counter, IdempotencyKey, PathId},
+    extract::{Body, Clerk, IdempotencyKey, PathId, Till},
     problem::{Code, Problem},
     staff::{Staff, said},
 };
 use crate::{
+    auth::Actor,
     box_office::leases::{self, Ask, EndError, GrantError, JournalError, SEATS_MAX, SeenError, Seller, Wanted},
     seat_map::SeatSet,
     serve::Hub,
@@ -36,8 +40,12 @@ impl FromRequestParts<Hub> for Journalist {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, hub: &Hub) -> Result<Self, Problem> {
-        let Counter(till) = Counter::from_request_parts(parts, hub).await?;
-        Ok(Self(Seller { terminal_id: till.terminal_id, actor: format!("terminal {}", till.name) }))
+        let till = <Till as FromRequestParts<Hub>>::from_request_parts(parts, hub).await?;
+        if !till.is_counter() {
+            return Err(Problem::new(Code::Forbidden).detail("This is for the counter's tills."));
+        }
+        let actor = Actor::at_terminal(format!("terminal {}", till.name), till.terminal_id, None);
+        Ok(Self(Seller { terminal_id: till.terminal_id, actor }))
     }
 }
 
@@ -47,7 +55,7 @@ impl FromRequestParts<Hub> for Journalist {
     responses((status = 200, body = Lease), (status = "4XX", description = "`forbidden`, `bad_request`, `event_unknown`, `event_cancelled`, `seat_unknown`, `section_unknown`, `seats_empty`, `seats_too_many`, `seats_repeated`, `seats_unavailable`, `ticket_type_unknown`, `leases_too_many`, `idempotency_mismatch`")))]
 pub async fn grant_lease(
     State(pool): State<PgPool>,
-    Counter(till): Counter,
+    Clerk(acting): Clerk,
     IdempotencyKey(key): IdempotencyKey,
     Body(body): Body<LeaseRequest>,
 ) -> Result<Json<Lease>, Problem> {
@@ -64,12 +72,12 @@ pub async fn grant_lease(
         _ => return Err(Problem::new(Code::BadRequest).detail("Either seats, or count, and a section with it.")),
     };
     let ask = Ask {
-        terminal_id: till.terminal_id,
+        terminal_id: acting.till.terminal_id,
         key,
         event_id: body.event_id,
         wanted,
         sells_for_s: body.sells_for_s,
-        actor: format!("terminal {}", till.name),
+        actor: acting.actor(),
     };
     Ok(Json(leases::grant(pool, ask).await?))
 }
@@ -124,24 +132,26 @@ pub async fn list_leases(State(pool): State<PgPool>, _: Staff) -> Result<Json<Le
 /// codes that it printed are dead. Told again, the answer is the same.
 #[utoipa::path(post, path = "/api/staff/leases/{id}/write-off", tag = "staff", request_body = LeaseReason,
     params(("id" = Uuid, Path)),
-    responses((status = 200, body = EndedLease), (status = "4XX", description = "`forbidden`, `bad_request`, `lease_closed`")))]
+    responses((status = 200, body = EndedLease), (status = "4XX", description = "`forbidden`, `role_too_low`, `bad_request`, `lease_closed`")))]
 pub async fn write_off_lease(
     State(pool): State<PgPool>,
     staff: Staff,
     PathId(lease_id): PathId<Uuid>,
     Body(body): Body<LeaseReason>,
 ) -> Result<Json<EndedLease>, Problem> {
+    staff.needs(StaffRole::Manager)?;
     Ok(Json(leases::write_off(pool, lease_id, said(&body.reason)?, staff.actor).await?))
 }
 
 /// Somebody has seen to a journalled sale that became none, or that got other codes.
 #[utoipa::path(post, path = "/api/staff/journal/see-to", tag = "staff", request_body = SeenRequest,
-    responses((status = 204), (status = "4XX", description = "`forbidden`, `bad_request`, `not_found`")))]
+    responses((status = 204), (status = "4XX", description = "`forbidden`, `role_too_low`, `bad_request`, `not_found`")))]
 pub async fn see_to_journal(
     State(pool): State<PgPool>,
     staff: Staff,
     Body(body): Body<SeenRequest>,
 ) -> Result<StatusCode, Problem> {
+    staff.needs(StaffRole::Supervisor)?;
     leases::see_to(pool, body.terminal_id, body.seq, said(&body.note)?, staff.actor).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -8,12 +8,11 @@ use fullhouse_tests::{
     eventually,
     fan::{self, Fan},
     provider::{CARD, DECLINED, Provider, key, order},
+    race::Race,
     rows::Rows,
 };
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
-
-use super::payment_races::Race;
 
 /// The only intent, as the provider has it.
 async fn status(race: &Race) -> Value {

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::{expect_rows, lock_journal, state_of};
 use crate::{
+    auth::Actor,
     clock,
     db::{self, Tx},
     outbox::{self, SeatChange},
@@ -38,7 +39,7 @@ pub async fn close(
     terminal_id: Uuid,
     lease_id: Uuid,
     report: CloseRequest,
-    actor: String,
+    actor: Actor,
 ) -> Result<EndedLease, EndError> {
     db::write(async move {
         let event_id =
@@ -47,6 +48,7 @@ pub async fn close(
                 .await?
                 .ok_or(EndError::Unknown)?;
         let mut tx = db::event_tx(&pool, event_id).await?;
+        actor.acts(&mut tx).await?;
         let next_seq = lock_journal(&mut tx, terminal_id).await?;
         if state(&mut tx, lease_id).await? == LeaseState::Open {
             let missing = not_sold(&mut tx, lease_id, &report).await?;
@@ -54,7 +56,7 @@ pub async fn close(
                 return Err(EndError::JournalOpen { next_seq, missing });
             }
             let now = clock::now(&mut tx).await?;
-            end(&mut tx, lease_id, "closed", None, &actor, now).await?;
+            end(&mut tx, lease_id, "closed", None, actor.name(), now).await?;
             give_back(&mut tx, event_id, lease_id, now).await?;
         }
         let ended = ended(&mut tx, lease_id).await?;
@@ -66,20 +68,21 @@ pub async fn close(
 
 /// Ends a lease whose terminal is not heard of. What it did not tell may be sold: its seats become a block, never free, and
 /// the codes that it may have printed are dead. Told again, the answer is the same.
-pub async fn write_off(pool: PgPool, lease_id: Uuid, reason: String, actor: String) -> Result<EndedLease, EndError> {
+pub async fn write_off(pool: PgPool, lease_id: Uuid, reason: String, actor: Actor) -> Result<EndedLease, EndError> {
     db::write(async move {
         let event_id = sqlx::query_scalar!("select event_id from lease where id = $1", lease_id)
             .fetch_optional(&pool)
             .await?
             .ok_or(EndError::Unknown)?;
         let mut tx = db::event_tx(&pool, event_id).await?;
+        actor.acts(&mut tx).await?;
         match state(&mut tx, lease_id).await? {
             LeaseState::Closed => return Err(EndError::Closed),
             LeaseState::WrittenOff => {}
             LeaseState::Open => {
                 let now = clock::now(&mut tx).await?;
-                end(&mut tx, lease_id, "written_off", Some(&reason), &actor, now).await?;
-                block(&mut tx, event_id, lease_id, &format!("written off: {reason}"), &actor, now).await?;
+                end(&mut tx, lease_id, "written_off", Some(&reason), actor.name(), now).await?;
+                block(&mut tx, event_id, lease_id, &format!("written off: {reason}"), actor.name(), now).await?;
             }
         }
         let ended = ended(&mut tx, lease_id).await?;

@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::{expect_rows, lock_journal};
 use crate::{
+    auth::Actor,
     clock,
     db::{self, Tx},
     outbox::{self, SeatChange},
@@ -39,7 +40,7 @@ pub struct Ask {
     pub event_id: i64,
     pub wanted: Wanted,
     pub sells_for_s: u32,
-    pub actor: String,
+    pub actor: Actor,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -72,6 +73,7 @@ pub enum GrantError {
 pub async fn grant(pool: PgPool, ask: Ask) -> Result<Lease, GrantError> {
     db::write(async move {
         let mut tx = db::event_tx(&pool, ask.event_id).await?;
+        ask.actor.acts(&mut tx).await?;
         let lease = grant_in(&mut tx, &ask).await?;
         tx.commit().await?;
         Ok(lease)
@@ -126,7 +128,7 @@ async fn grant_in(tx: &mut Tx, ask: &Ask) -> Result<Lease, GrantError> {
         event.seat_limit,
         ask.sells_for_s.cast_signed(),
         next_seq.cast_signed(),
-        ask.actor,
+        ask.actor.name(),
         now
     )
     .execute(&mut **tx)

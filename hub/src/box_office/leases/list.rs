@@ -8,7 +8,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::{next_seq, state_of};
-use crate::{clock, db};
+use crate::{auth::Actor, clock, db};
 
 /// Ended leases, and sales that need a person, that are shown.
 const SHOWN_MAX: i64 = 200;
@@ -107,7 +107,7 @@ pub enum SeenError {
 
 /// Somebody has seen to a journalled sale: the money went back, the customer has another ticket. Told again, the first
 /// word stands.
-pub async fn see_to(pool: PgPool, terminal_id: Uuid, seq: u64, note: String, actor: String) -> Result<(), SeenError> {
+pub async fn see_to(pool: PgPool, terminal_id: Uuid, seq: u64, note: String, actor: Actor) -> Result<(), SeenError> {
     db::write(async move {
         let known = sqlx::query!(
             "update journal_entry set seen_at = coalesce(seen_at, db_clock()), seen_by = coalesce(seen_by, $3),
@@ -115,7 +115,7 @@ pub async fn see_to(pool: PgPool, terminal_id: Uuid, seq: u64, note: String, act
              where terminal_id = $1 and seq = $2 and needs_person",
             terminal_id,
             i64::try_from(seq).map_err(|_| SeenError::Unknown)?,
-            actor,
+            actor.name(),
             note
         )
         .execute(&pool)

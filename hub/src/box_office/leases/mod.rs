@@ -40,7 +40,7 @@ async fn lock_journal(tx: &mut Tx, terminal_id: Uuid) -> sqlx::Result<u64> {
 }
 
 /// The number of a terminal's next sale.
-async fn next_seq(db: &mut PgConnection, terminal_id: Uuid) -> sqlx::Result<u64> {
+pub(super) async fn next_seq(db: &mut PgConnection, terminal_id: Uuid) -> sqlx::Result<u64> {
     let next = sqlx::query_scalar!("select next_seq from journal where terminal_id = $1", terminal_id)
         .fetch_optional(db)
         .await?;

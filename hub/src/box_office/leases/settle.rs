@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::lock_journal;
 use crate::{
+    auth::Actor,
     checkout::{self, ConfirmError, LeasedSale, log},
     clock,
     db::{self, Tx},
@@ -37,7 +38,7 @@ pub enum JournalError {
 #[derive(Debug, Clone)]
 pub struct Seller {
     pub terminal_id: Uuid,
-    pub actor: String,
+    pub actor: Actor,
 }
 
 /// Settles entries in their order, each in a transaction of its own, until one is refused: what was settled before it is
@@ -74,6 +75,9 @@ async fn settle_one(pool: &PgPool, seller: &Seller, entry: &JournalEntry) -> Res
     if entry.seq < next_seq {
         return stored(&mut tx, seller.terminal_id, entry.seq, &body_hash).await;
     }
+    seller.actor.acts(&mut tx).await?;
+    // The cash is in a drawer already, whether a shift is open now or not.
+    sqlx::query!("select set_config('fullhouse.settles', 'yes', true)").fetch_one(&mut *tx).await?;
     let now = clock::now(&mut tx).await?;
     let outcome = sell(&mut tx, seller, &sale, now).await?;
     write_down(&mut tx, seller, entry, &sale, body_hash, &outcome, now).await?;
@@ -134,7 +138,7 @@ async fn sell(tx: &mut Tx, seller: &Seller, sale: &OfflineSale, now: DateTime<Ut
     };
     let order_id = checkout::sell_leased(tx, &sold, now).await?;
     let said = format!("sold without a network at {}, by {}: number {}", sale.sold_at, sale.staff_id, sale.seq);
-    log::note(tx, order_id, "note", &said, &seller.actor, now).await?;
+    log::note(tx, order_id, "note", &said, seller.actor.name(), now).await?;
     // Of an event that was called off meanwhile, it is given back like every other.
     sqlx::query!("update event_cancellation set finished_at = null where event_id = $1", sale.event_id)
         .execute(&mut **tx)
