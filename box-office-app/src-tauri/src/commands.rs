@@ -106,6 +106,8 @@ pub struct About {
     terminal: Option<Shown>,
     proposed: Proposed,
     signed_in: bool,
+    /// Tickets come out of a printer; else they are files in the terminal's folder.
+    on_paper: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -137,6 +139,7 @@ pub fn about(shell: State<'_, Shell>) -> About {
     About {
         version: env!("CARGO_PKG_VERSION"),
         signed_in: terminal.as_ref().is_some_and(|terminal| terminal.relay.is_signed_in()),
+        on_paper: terminal.as_ref().is_some_and(|terminal| terminal.papers.on_paper()),
         terminal: terminal.map(|terminal| terminal.record.into()),
         proposed: shell.proposed.clone(),
     }

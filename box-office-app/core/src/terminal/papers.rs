@@ -75,6 +75,11 @@ impl Papers {
         Ok(Self(Arc::new(Inner { printer, ledger: Mutex::new(ledger) })))
     }
 
+    /// Whether what is printed comes out of a printer; else it is a file.
+    pub fn on_paper(&self) -> bool {
+        !matches!(self.0.printer.profile().place, Place::Folder { .. })
+    }
+
     /// Prints all tickets of an order that are valid and not on paper yet: what became of each.
     pub async fn print(&self, relay: &Relay, sold: Order, language: Language) -> Result<Vec<Printed>, PaperError> {
         let target = format!("/api/box-office/orders/{}/prints", sold.id);

@@ -19,6 +19,8 @@ export interface About {
   /** What the enrolment screen proposes. */
   proposed: { hub: string | null; code: string | null };
   signed_in: boolean;
+  /** Tickets come out of a printer; else they are files in the terminal's folder. */
+  on_paper: boolean;
 }
 
 /** What became of a ticket; `why` of one that is not on paper, or may not be. */

@@ -58,6 +58,7 @@ async function about(): Promise<About> {
     terminal,
     proposed: { hub: location.origin, code: null },
     signed_in: kept(STAFF) !== null,
+    on_paper: false,
   };
 }
 

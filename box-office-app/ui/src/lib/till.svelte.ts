@@ -24,6 +24,8 @@ export const RANK: Record<StaffRole, number> = { clerk: 0, supervisor: 1, manage
 
 export const till = {
   version: '',
+  /** Tickets come out of a printer; else they are files in the terminal's folder. */
+  onPaper: false,
   proposed: { hub: '', code: '' },
   get host(): Host {
     return host;
@@ -99,6 +101,7 @@ export async function start(): Promise<void> {
   host = await openHost();
   const about = await host.about();
   till.version = about.version;
+  till.onPaper = about.on_paper;
   till.proposed = { hub: about.proposed.hub ?? '', code: about.proposed.code ?? '' };
   enrolment = about.terminal;
   hub = new TillHub(
