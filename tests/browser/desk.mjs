@@ -2,7 +2,7 @@
 
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -90,6 +90,16 @@ export class Desk {
     return new AppWindow((method, path, body) =>
       this.#ask(method, `/session/${sessionId}${path}`, body),
     );
+  }
+
+  /** Waits until a terminal has kept who it is, and answers with what it has kept. */
+  async enrolled(folder = 'terminal') {
+    let kept = '';
+    await this.#until('the terminal is enrolled', async () => {
+      kept = await readFile(join(this.home, folder, 'terminal.json'), 'utf8').catch(() => '');
+      return kept !== '' && !(kept.includes('"kiosk"') && kept.includes('"exit_pin": null'));
+    });
+    return kept;
   }
 
   /** Ends an app whose window is not the one that was driven, or that no driver may close. */

@@ -11,6 +11,7 @@ import {
   mapOf,
   openHall,
   openShift,
+  readerOf,
   screensOf,
   signIn,
   SUPERVISOR,
@@ -114,12 +115,27 @@ async function kiosk(event) {
 /** The desktop's own window, as WebKit draws it. */
 async function window() {
   const desk = await Desk.open();
+  const shot = async (name) => {
+    await desk.picture(`${OUT}/${name}.png`);
+    console.log(`${OUT}/${name}.png`);
+  };
   try {
     const code = await codeFor(house, 'Counter 2', 'counter');
-    const app = await desk.start({ args: ['--hub', house.url, '--code', code] });
+    let app = await desk.start({ args: ['--hub', house.url, '--code', code] });
     await app.shows('enrol-form');
-    await desk.picture(`${OUT}/till-window-enrol.png`);
-    console.log(`${OUT}/till-window-enrol.png`);
+    await shot('till-enrol');
+    await app.click('enrol');
+    await desk.enrolled();
+    await house.command(['terminal', 'reader', 'Counter 2', readerOf('Counter 2')]);
+    await desk.end('terminal', app);
+    app = await desk.start();
+    await app.type('staff-name', SUPERVISOR.name);
+    await app.type('staff-secret', SUPERVISOR.pin);
+    await app.click('sign-in');
+    await app.click('best');
+    await app.shows('total', 60_000);
+    await new Promise((resolve) => setTimeout(resolve, 1_500)); // the map has come to rest
+    await shot('till-window');
     await app.close();
   } finally {
     await desk.close();

@@ -2,7 +2,7 @@
 // `till.test.mjs` and `kiosk.test.mjs`.
 
 import assert from 'node:assert/strict';
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 
@@ -148,12 +148,7 @@ test('a kiosk fills the screen, and is left by its PIN alone', async () => {
 /** Waits until the machine has kept who it is; the token lies where nobody else can read it. */
 async function record(folder) {
   const home = join(desk.home, folder);
-  for (const end = Date.now() + HUNG; ;) {
-    const kept = await readFile(join(home, 'terminal.json'), 'utf8').catch(() => '');
-    if (kept && (!kept.includes('kiosk') || !kept.includes('"exit_pin": null'))) break;
-    if (Date.now() > end) throw new Error(`not enrolled: ${kept || 'nothing is kept'}`);
-    await new Promise((done) => setTimeout(done, 50));
-  }
+  await desk.enrolled(folder);
   assert.equal((await stat(home)).mode & 0o077, 0, 'the folder is read by others');
   const files = (await readdir(home)).filter(
     (file) => file === 'token' || file === 'terminal.json',
