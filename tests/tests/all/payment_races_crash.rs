@@ -49,14 +49,10 @@ impl Doomed {
         let provider = Provider::start().await;
         let mut config = database.config().await;
         provider.configure(&mut config);
-        config.payment.lease_s = 1;
         let proxy = Proxy::start().await;
         let mut behind = config.clone();
         behind.database.url = database.config_through(&proxy).database.url;
-        let more = [
-            ("FULLHOUSE__PAYMENT__PUBLISHABLE_KEY", config.payment.publishable_key.as_str()),
-            ("FULLHOUSE__PAYMENT__LEASE_S", "1"),
-        ];
+        let more = [("FULLHOUSE__PAYMENT__PUBLISHABLE_KEY", config.payment.publishable_key.as_str())];
         let binary = Binary::serve(&behind, &more).await;
         let fan = fan::many(&database, binary.url(), 1).await.remove(0);
         let order = order(&fan, event, &[1, 2]).await;
@@ -81,13 +77,14 @@ impl Doomed {
         held
     }
 
-    /// It dies; what was held back never arrives.
+    /// It dies; what was held back never arrives, and its lease runs out.
     async fn dies(self, held: Option<Held>) -> Left {
         self.binary.kill().await;
         self.proxy.cut();
         drop(held);
         let Self { database, provider, config, proxy: _gone, fan, order, .. } = self;
         database.no_transaction_is_left_open().await;
+        sqlx::query("update attempt set leased_until = null").execute(database.pool()).await.expect("the attempt");
         Left { database, provider, config, fan, order }
     }
 }
