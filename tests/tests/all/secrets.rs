@@ -67,7 +67,6 @@ async fn a_talkative_hub_tells_no_secret() {
             ("RUST_LOG", "trace"),
             ("FULLHOUSE__PAYMENT__PUBLISHABLE_KEY", config.payment.publishable_key.as_str()),
             ("FULLHOUSE__PAYMENT__WEBHOOK_SECRETS", webhook_secrets.join(",").as_str()),
-            ("FULLHOUSE__PAYMENT__TIMEOUT_MS", "600"),
         ],
     )
     .await;
