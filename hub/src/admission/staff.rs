@@ -144,11 +144,15 @@ async fn change_row(db: &mut PgConnection, log: &mut Log<'_>, patch: &LinePatch)
     .await?;
     if let Some(Some(message)) = &patch.message {
         let known = message.keys().all(|language| LANGUAGES.contains(&language.as_str()));
-        if !known || message.is_empty() || message.values().any(|text| text.chars().count() > MESSAGE_CHARS_MAX) {
+        let fits = |text: &String| text.chars().count() <= MESSAGE_CHARS_MAX && bounds::is_plain(text);
+        if !known || message.is_empty() || !message.values().all(fits) {
             return Err(ChangeError::Invalid(Faults::one(
-                "a message has texts of 500 characters at most, in en, ja, ko or default",
+                "a message has texts of 500 characters at most, without control characters, in en, ja, ko or default",
             )));
         }
+    }
+    if patch.next_batch_at.flatten().is_some_and(|at| !bounds::is_plausible(at)) {
+        return Err(ChangeError::Invalid(Faults::one("more seats come in a year from 2000 to 9999")));
     }
     let message = match &patch.message {
         Some(message) => message.as_ref().map(|texts| json!(texts)),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Datelike, TimeDelta, Utc};
 
 use super::open::PublicValue;
 
@@ -89,7 +89,21 @@ pub fn faults(wanted: &Wanted, on_sale_at: Option<DateTime<Utc>>) -> Faults {
     faults
 }
 
+/// A year that people write with four digits: others can be read, but not all of them stored or shown.
+pub fn is_plausible(at: DateTime<Utc>) -> bool {
+    (2000..=9999).contains(&at.year())
+}
+
+/// Without control characters but line breaks. Others stand for nothing, and are six times as long where a line is told:
+/// with them it could be longer than its frame.
+pub fn is_plain(text: &str) -> bool {
+    !text.contains(|c: char| c.is_control() && c != '\n')
+}
+
 fn times(faults: &mut Faults, wanted: &Wanted, on_sale_at: Option<DateTime<Utc>>) {
+    if wanted.joins_at.is_some_and(|at| !is_plausible(at)) {
+        faults.add("joins_at", "a year from 2000 to 9999 is needed");
+    }
     if let (Some(joins_at), Some(closes_at)) = (wanted.joins_at, wanted.closes_at)
         && joins_at >= closes_at
     {
@@ -102,8 +116,8 @@ fn times(faults: &mut Faults, wanted: &Wanted, on_sale_at: Option<DateTime<Utc>>
     }
     let Some(public) = wanted.public else { return };
     for (field, text) in [("source", &public.source), ("round", &public.round)] {
-        if !(1..=TEXT_BYTES_MAX).contains(&text.len()) {
-            faults.add(field, format!("1 to {TEXT_BYTES_MAX} characters are needed"));
+        if !(1..=TEXT_BYTES_MAX).contains(&text.len()) || !is_plain(text) {
+            faults.add(field, format!("1 to {TEXT_BYTES_MAX} characters are needed, none of them a control character"));
         }
     }
     if let Some(closes_at) = wanted.closes_at

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use chrono::TimeDelta;
 use fullhouse::{config::Config, serve::Roles};
+use fullhouse_protocol::frames::LINE_BYTES_MAX;
 use fullhouse_tests::{
     eventually,
     fan::{self, Answer, Fan},
@@ -209,6 +210,53 @@ async fn a_pause_costs_nobody_their_grace_and_gives_back_none_that_was_over() {
         assert_eq!(mine(&order[1], line.event).await.ok()["state"], "lapsed", "paused: {paused}");
     }
     assert_eq!(enter(&order[1], line.event).await.code(), "entry_lapsed");
+    line.close().await;
+}
+
+/// The reader of times takes years that the database does not store.
+#[tokio::test]
+async fn a_time_that_nobody_can_mean_is_refused_and_not_a_fault_of_ours() {
+    let line = Line::open().await;
+    let operator = operator(&line).await;
+    let event = Rows::new(1, 5).open(line.database.pool()).await;
+    for year in ["-262143", "0000", "1999", "+10000"] {
+        let at = format!("{year}-01-01T00:00:00Z");
+        let more = change(&operator, &line, json!({ "reason": "more seats", "next_batch_at": at })).await;
+        assert_eq!(more.code(), "line_invalid", "{at}");
+        let opening =
+            json!({ "joins_at": at, "closes_at": at, "rate_minute_min": 1, "rate_minute_max": 2, "inside_max": 3 });
+        let opened = operator.post(&format!("/api/staff/events/{event}/queue"), opening).await;
+        assert_eq!(opened.code(), "line_invalid", "{at}");
+    }
+    line.close().await;
+}
+
+/// A line that is too long for its frame would be told to nobody.
+#[tokio::test]
+async fn the_longest_words_of_an_operator_fit_into_a_lines_frame() {
+    let line = Line::open().await;
+    let event = Rows { on_sale_in: TimeDelta::hours(1), ..Rows::new(1, 5) }.open(line.database.pool()).await;
+    let operator = operator(&line).await;
+    let now = line.clock.now().await;
+    let opening = |name: &str| {
+        json!({ "joins_at": now, "closes_at": now + TimeDelta::minutes(9), "source": name, "round": name,
+                "value_due_at": now + TimeDelta::minutes(10), "rate_minute_min": 1, "rate_minute_max": 2, "inside_max": 3 })
+    };
+    let path = format!("/api/staff/events/{event}/queue");
+    assert_eq!(operator.post(&path, opening(&"\u{1}".repeat(200))).await.code(), "line_invalid");
+    operator.post(&path, opening(&"\"".repeat(200))).await.ok();
+    let line = Line { event, ..line };
+    let texts = |text: String| json!({ "reason": "a fault", "message": { "default": text, "en": text, "ja": text, "ko": text } });
+    assert_eq!(change(&operator, &line, texts("\u{1}".repeat(500))).await.code(), "line_invalid");
+    change(&operator, &line, texts("😀".repeat(500))).await.ok();
+    line.clock.advance(TimeDelta::minutes(9)).await;
+    line.look().await;
+    line.clock.advance(TimeDelta::minutes(1)).await;
+    change(&operator, &line, json!({ "reason": "it is out", "public_value": "ab".repeat(1024) })).await.ok();
+    let told = line.shown().await.to_string().len();
+    assert!((10_000..LINE_BYTES_MAX).contains(&told), "{told}");
+    let frames = operator.get(&format!("/api/events/{event}/queue/frames")).await;
+    assert_eq!(frames.status, StatusCode::OK);
     line.close().await;
 }
 
