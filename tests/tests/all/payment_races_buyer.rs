@@ -13,7 +13,9 @@ use uuid::Uuid;
 /// attempt. What the second is stopped by; these constraints are off.
 async fn clicks_that_look_first(race: &Race, keys: [&str; 2], off: &[&str]) -> Option<String> {
     let order: Uuid = race.order["id"].as_str().expect("an id").parse().expect("an id");
-    let run = async |sql: &str| drop(sqlx::raw_sql(sql).execute(race.database.pool()).await.expect("it runs"));
+    let run = async |sql: &str| {
+        sqlx::raw_sql(sql).execute(race.database.pool()).await.expect("it runs");
+    };
     let mut back = Vec::new();
     for constraint in off {
         let definition: String = sqlx::query_scalar("select indexdef from pg_indexes where indexname = $1")
