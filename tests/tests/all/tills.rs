@@ -227,10 +227,16 @@ async fn two_tills_never_sell_one_seat_whatever_is_cut() {
     cut.database.finish().await;
 }
 
+/// The control: one evening may pass without harm, some in a row don't.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn seats_that_go_back_by_time_are_found_by_the_same_books() {
-    let cut = cutting(7, Some(Fault::GivenBackByTime)).run().await;
-    eprintln!("{:?}, {} broken", cut.figures, cut.broken.len());
-    assert!(cut.broken.iter().any(|b| b.contains("LeaseClosed")), "{:#?}", cut.broken);
-    cut.database.finish().await;
+    for seed in 7..12 {
+        let cut = cutting(seed, Some(Fault::GivenBackByTime)).run().await;
+        eprintln!("seed {seed}: {:?}, {} broken", cut.figures, cut.broken.len());
+        cut.database.finish().await;
+        if cut.broken.iter().any(|b| b.contains("LeaseClosed")) {
+            return;
+        }
+    }
+    panic!("nobody noticed");
 }
