@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     fn at(second: i64) -> DateTime<Utc> {
-        DateTime::UNIX_EPOCH + TimeDelta::seconds(second)
+        DateTime::UNIX_EPOCH + TimeDelta::days(365 * 60) + TimeDelta::seconds(second)
     }
 
     fn fields(wanted: &Wanted, on_sale_at: Option<DateTime<Utc>>) -> Vec<&'static str> {
@@ -189,5 +189,7 @@ mod tests {
         assert!(rate(Some(0), Some(1), Some(1)).is_empty() && rate(None, None, Some(MANY)).is_empty());
         assert_eq!(rate(Some(2), Some(1), Some(1)), ["rate_minute_min"]);
         assert_eq!(rate(None, None, Some(-5)), ["rate_fixed"]);
+        let long_ago = Wanted { joins_at: Some(DateTime::UNIX_EPOCH), ..Wanted::default() };
+        assert_eq!(fields(&long_ago, None), ["joins_at"]);
     }
 }

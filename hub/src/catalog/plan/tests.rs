@@ -294,7 +294,7 @@ fn two_zones_may_have_the_same_labels() {
     for zone in [0, 1] {
         plan["zones"][zone]["rows"][0]["seats"][0]["seat_number"] = " ".into();
     }
-    assert_eq!(warnings(&plan), ["row_repeated"]);
+    assert_eq!(warnings(&plan), ["seat_number_empty", "row_repeated"]);
 }
 
 #[test]
@@ -328,7 +328,7 @@ fn what_nobody_sees_does_not_tell_two_seats_apart() {
         assert_eq!(found, ["label_repeated"], "{other:?}");
     }
     assert_eq!(warnings(&numbers("1", "2")), [""; 0]);
-    assert_eq!(warnings(&numbers("", "")), ["numbers_blank"]);
+    assert_eq!(warnings(&numbers("", "")), ["seat_number_empty", "numbers_blank"]);
 }
 
 #[test]
