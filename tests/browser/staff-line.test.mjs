@@ -88,6 +88,7 @@ describe("the operators' page of a line", () => {
     await tab(page, 'pace');
     await page.getByTestId('pace-inside').fill('2');
     await page.getByTestId('pace-holds').fill('50');
+    await page.getByTestId('pace-min').fill('60');
     await page.getByTestId('by-hand').check();
     await page.getByTestId('pace-fixed').fill('300');
     await does(page, 'pace', 'two at once will do');

@@ -94,7 +94,7 @@ impl Sale {
         loop {
             let shown = self.look(1).await;
             if seen.last().is_none_or(|last: &Shown| last.rate != shown.rate) {
-                // With `--nocapture` this is the table of tests/plots/pace-real.md.
+                // `--nocapture` shows the run as a table.
                 println!("| {} | {} | {} |", shown.at.format("%H:%M:%S"), shown.rate, shown.reason);
             }
             seen.push(shown);

@@ -61,8 +61,10 @@ export function clockAt(
   const named = { ...options, timeZoneName: 'short' } as const;
   const venue = zone ? zoneTime(at, zone, named) : '';
   if (!venue) return yourTime(instant, named);
-  const yours = yourTime(instant, options);
-  return zoneTime(at, zone!, options) === yours ? venue : t('time.both', { venue, yours });
+  if (zoneTime(at, zone!, options) === yourTime(instant, options)) return venue;
+  // The day is said again only if it is another one there. In brackets: it may stand within a sentence.
+  const sameDay = zoneTime(at, zone!, DAY) === yourTime(instant, DAY);
+  return t('time.and_yours', { venue, yours: yourTime(instant, sameDay ? CLOCK : DAY_AND_CLOCK) });
 }
 
 /** An instant on the clock of a place, and on the reader's where that shows another time. */
