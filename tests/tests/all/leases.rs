@@ -2,17 +2,29 @@
 
 use fullhouse::ticket::code;
 use fullhouse_protocol::lease::{OfflineSale, SoldSeat};
-use fullhouse_tests::{database::Database, fan::Answer, hub::Hub, rows::Rows, scene::Scene, till::Till};
+use fullhouse_tests::{
+    HUNG, database::Database, eventually_within, fan::Answer, hub::Hub, rows::Rows, scene::Scene, till::Till,
+};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 pub const PRICE: i64 = 4500;
 
+/// As a till asks: what a hub was too busy for is asked again, under the same key, until it is answered.
+async fn patiently(till: &Till, path: &str, body: Value) -> Answer {
+    let key = Uuid::new_v4().to_string();
+    let asked = || async {
+        let answer = till.post_once(path, &key, body.clone()).await;
+        (answer.status != StatusCode::SERVICE_UNAVAILABLE).then_some(answer)
+    };
+    eventually_within(HUNG * 6, "the hub is not too busy", asked).await
+}
+
 /// Leases seats to a till.
 pub async fn lease(till: &Till, event: i64, seats: &[i32]) -> Value {
     let body = json!({ "event_id": event, "seats": seats, "sells_for_s": 3600 });
-    till.post("/api/box-office/leases", body).await.ok()
+    patiently(till, "/api/box-office/leases", body).await.ok()
 }
 
 /// The text of a journalled sale, as a till writes it.
@@ -34,18 +46,18 @@ pub fn sale(lease: &Value, seq: u64, seats: &[i32]) -> String {
 /// Sends entries of a journal.
 pub async fn settle(till: &Till, entries: &[(u64, &str)]) -> Answer {
     let entries: Vec<Value> = entries.iter().map(|(seq, body)| json!({ "seq": seq, "body": body })).collect();
-    till.post("/api/box-office/journal", json!({ "entries": entries })).await
+    patiently(till, "/api/box-office/journal", json!({ "entries": entries })).await
 }
 
 /// The closing report: these seats are sold, by sales up to a number.
 pub async fn close(till: &Till, lease: &Value, sold_seqs_to: u64, sold: &[i32]) -> Answer {
     let path = format!("/api/box-office/leases/{}/close", lease["lease_id"].as_str().expect("a lease"));
-    till.post(&path, json!({ "sold_seqs_to": sold_seqs_to, "sold": sold })).await
+    patiently(till, &path, json!({ "sold_seqs_to": sold_seqs_to, "sold": sold })).await
 }
 
 pub async fn write_off(till: &Till, lease: &Value) -> Answer {
     let path = format!("/api/staff/leases/{}/write-off", lease["lease_id"].as_str().expect("a lease"));
-    till.post(&path, json!({ "reason": "not heard of since Tuesday" })).await
+    patiently(till, &path, json!({ "reason": "not heard of since Tuesday" })).await
 }
 
 /// The ticket that a lease has for a seat.
