@@ -38,7 +38,11 @@ async function kiosk() {
 }
 
 const click = (id) => page.getByTestId(id).click();
-const shows = (id) => page.getByTestId(id).first().waitFor({ timeout: 3 * HUNG });
+const shows = (id) =>
+  page
+    .getByTestId(id)
+    .first()
+    .waitFor({ timeout: 3 * HUNG });
 
 async function enter(slug = 'lantern-cup-night-race') {
   const { event } = await house.api(`/api/events/${slug}?seats=none`);
