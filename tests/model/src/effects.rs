@@ -249,7 +249,8 @@ impl Payments {
                     supersede(world, row.at);
                 }
             }
-            Status::Taken | Status::Cancelled => attempt.scheduled = false,
+            // News of a refund that came since the row was read are seen to next (`pokes`).
+            Status::Taken | Status::Cancelled => attempt.scheduled = attempt.news,
             Status::Processing | Status::None => attempt.scheduled = true,
             _ if cancels < self.rules.tidies_at_most => {
                 attempt.calls[op_index(Op::Cancel)] = cancel;

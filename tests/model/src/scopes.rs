@@ -48,12 +48,19 @@ pub const BROKEN: &[(&str, Rules, Scope, &str)] = &[
         Scope { failures: 1, ..HUBS },
         "money was taken for no order, and does not go back",
     ),
-    // The capture of an order that is due had worked after all, and was given back.
+    // The money of an order that is due was taken after all, by a person, and was given back.
     (
         "healed by what went back",
         Rules { heals_what_is_kept: false, ..Rules::OURS },
-        AGAIN_AND_A_FAILURE,
+        Scope { foreign_captures: 1, ..AGAIN_AND_A_FAILURE },
         "a sold seat has no money",
+    ),
+    // What the first payment has left is not let go, and the second pays: in the scope of paying again itself.
+    (
+        "paid again, and the first left open",
+        Rules { tidies_at_most: 1, ..Rules::OURS },
+        AGAIN_AND_A_FAILURE,
+        super::wrong::CONFIRMABLE,
     ),
 ];
 

@@ -127,6 +127,7 @@ pub enum What {
     DelayedRequestArrives(Op, Fate),
     DelayedRequestIsLost,
     Webhook(u8),
+    RefundWebhook(u8),
     ChallengeIsMet(u8),
     ChallengeIsFailed(u8),
     ProcessingEnds(u8, bool),
@@ -263,8 +264,13 @@ impl Payments {
             if intent.status != Status::None {
                 let mut to = *world;
                 poke(&mut to, at);
-                tell_of_refund(&mut to, at);
                 add(What::Webhook(at), false, to);
+                // One about a refund says nothing of the intent, and makes nobody look at that.
+                if intent.refund.is_some() {
+                    let mut to = *world;
+                    tell_of_refund(&mut to, at);
+                    add(What::RefundWebhook(at), false, to);
+                }
             }
             // What has failed is on people's list; they give the money back another way.
             let mut to = *world;
