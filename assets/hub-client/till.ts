@@ -49,8 +49,13 @@ export class TillHub extends Requests {
   /** Asked again with the same tender, it answers with the same order. */
   sell = (basket: TillBasket, tender: TillTender) =>
     this.again<TillSaleAnswer>(`${AT}/sales`, { ...basket, tender });
-  sellByCard = (basket: TillBasket, reader: string) =>
-    this.once<{ order: Order }>('till.card', `${AT}/card-sales`, { ...basket, reader });
+  /** The card pays what the cash beside it does not. */
+  sellByCard = (basket: TillBasket, reader: string, cashMinor = 0) =>
+    this.once<{ order: Order }>('till.card', `${AT}/card-sales`, {
+      ...basket,
+      reader,
+      cash_minor: cashMinor,
+    });
   cardSale = (order: string) => this.get<{ order: Order }>(`${AT}/card-sales/${order}`);
   /** The card may have been faster: then the sale is kept, or not, as `keepIfPaid` says. */
   stopCard = (order: string, keepIfPaid: boolean) =>

@@ -232,6 +232,8 @@ export interface Order {
   total_minor: number;
   /** Paid already, with the order that this one's seats were exchanged for. */
   credit_minor?: number;
+  /** What is still to be paid; 0 of an order that is paid, or over. */
+  due_minor?: number;
   /** The order that all of this one's seats were exchanged for. */
   exchanged_for?: string | null;
   /** While it is open: what the tickets will say for a name that no font of the house has. */

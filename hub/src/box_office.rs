@@ -148,9 +148,10 @@ async fn already_sold(
     tendered: &Tendered,
 ) -> Result<Option<Sold>, SaleError> {
     let row = sqlx::query!(
-        r#"select o.id, o.total_minor, t.kind, t.received_minor, t.reason
+        r#"select o.id, o.total_minor, t.kind, t.amount_minor, t.received_minor, t.reason
            from "order" o join tender t on t.order_id = o.id
-           where o.hold_id = $1 and o.buyer_id = $2 and o.state = 'confirmed' and t.kind in ('cash', 'comp') limit 1"#,
+           where o.hold_id = $1 and o.buyer_id = $2 and o.state = 'confirmed'
+             and t.kind in ('cash', 'comp') and t.attempt_id is null limit 1"#,
         hold_id,
         buyer_id
     )
@@ -165,7 +166,7 @@ async fn already_sold(
     if !same {
         return Err(SaleError::SoldOtherwise); // the money in the drawer would not be what the books say
     }
-    let change_minor = row.received_minor.map_or(0, |received| received - row.total_minor);
+    let change_minor = row.received_minor.map_or(0, |received| received - row.amount_minor);
     Ok(Some(Sold { order_id: row.id, total_minor: row.total_minor, change_minor }))
 }
 
@@ -200,14 +201,23 @@ pub async fn own_reader(pool: &PgPool, terminal_id: Uuid, reader_id: &str) -> Re
     if own { Ok(()) } else { Err(ReaderError::NotYours) }
 }
 
+/// A card that is held to a reader.
+#[derive(Debug, Clone)]
+pub struct Reading {
+    pub reader_id: String,
+    /// What lies on the counter beside it; the card pays the rest.
+    pub cash_minor: i64,
+    /// The client's own key: the same key is the same payment.
+    pub key: String,
+}
+
 /// Prices a hold and has it paid by a card that the customer holds to a reader. The order is followed from
 /// then on; the same key finds the same order.
 pub async fn sell_by_card(
     pool: &PgPool,
     payments: &Payments,
     basket: Basket,
-    reader_id: String,
-    key: String,
+    reading: Reading,
 ) -> Result<Uuid, CardSaleError> {
     let (hold_id, buyer_id, actor) = (basket.hold_id, basket.buyer_id, basket.actor.clone());
     let begun = sqlx::query_scalar!(
@@ -215,7 +225,7 @@ pub async fn sell_by_card(
            where o.hold_id = $1 and o.buyer_id = $2 and c.key = $3"#,
         hold_id,
         buyer_id,
-        key
+        reading.key
     )
     .fetch_optional(pool)
     .await?;
@@ -225,7 +235,7 @@ pub async fn sell_by_card(
         Some(order_id) => order_id,
         None => checkout::price(pool.clone(), basket).await?,
     };
-    collect_at(pool, payments, order_id, reader_id, key, actor).await?;
+    collect_at(pool, payments, order_id, reading, actor).await?;
     Ok(order_id)
 }
 
@@ -234,23 +244,33 @@ pub async fn collect_at(
     pool: &PgPool,
     payments: &Payments,
     order_id: Uuid,
-    reader_id: String,
-    key: String,
+    reading: Reading,
     actor: Actor,
 ) -> Result<(), OpenError> {
+    // Asked again, it is for what it was then, whatever is due by now.
     let order = sqlx::query!(
-        r#"select buyer_id, total_minor - credit_minor as "due_minor!", currency from "order" where id = $1"#,
-        order_id
+        r#"select buyer_id, order_due_minor(o) as "due_minor!", currency, (
+               select a.amount_minor from client_request c join attempt a on a.id = c.attempt_id
+               where c.order_id = o.id and c.key = $2 and a.cash_minor = $3) as before_minor
+           from "order" o where id = $1"#,
+        order_id,
+        reading.key,
+        reading.cash_minor
     )
     .fetch_one(pool)
     .await?;
+    let amount_minor = order.before_minor.unwrap_or(order.due_minor - reading.cash_minor);
+    if reading.cash_minor > 0 && amount_minor <= 0 {
+        return Err(OpenError::CashPaysAll { due_minor: order.due_minor, currency: order.currency });
+    }
     let pay = Pay {
         order_id,
         buyer_id: order.buyer_id,
-        key,
+        key: reading.key,
         payment_method: CARD_PRESENT.to_owned(),
-        reader_id: Some(reader_id),
-        amount_minor: order.due_minor,
+        reader_id: Some(reading.reader_id),
+        amount_minor,
+        cash_minor: reading.cash_minor,
         currency: order.currency,
         actor,
     };
@@ -264,15 +284,14 @@ pub async fn collect_due(
     pool: &PgPool,
     payments: &Payments,
     order_id: Uuid,
-    reader_id: String,
-    key: String,
+    reading: Reading,
     actor: Actor,
 ) -> Result<(), CardSaleError> {
     let order = sqlx::query!(
         r#"select state, exists(select from client_request where order_id = $1 and key = $2) as "begun!"
            from "order" where id = $1"#,
         order_id,
-        key
+        reading.key
     )
     .fetch_optional(pool)
     .await?
@@ -280,7 +299,7 @@ pub async fn collect_due(
     if order.state != "payment_due" && !order.begun {
         return Err(OpenError::OrderNotOpen(order.state).into()); // an open one is its buyer's to pay
     }
-    Ok(collect_at(pool, payments, order_id, reader_id, key, actor).await?)
+    Ok(collect_at(pool, payments, order_id, reading, actor).await?)
 }
 
 /// The buyer of an order that was made at this terminal, or, at a counter, from seats that were put aside.

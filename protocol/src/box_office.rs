@@ -109,6 +109,10 @@ pub struct TillCardRequest {
     pub prices: Vec<PriceOverride>,
     /// The provider's id of the reader at this counter.
     pub reader: String,
+    /// What lies on the counter beside the card, which pays the rest: 0 or more, less than the total. It goes into the
+    /// drawer when the seats are sold; until then it is the customer's. A counter's, with an open shift.
+    #[serde(default)]
+    pub cash_minor: i64,
 }
 
 /// `POST /api/box-office/card-sales/{id}/stop`: the reader is to collect no more.

@@ -62,6 +62,9 @@ pub struct Order {
     /// Paid already, with the order that this one's seats were exchanged for: only the rest is paid.
     #[serde(default)]
     pub credit_minor: i64,
+    /// What is still to be paid; 0 of an order that is paid, or over.
+    #[serde(default)]
+    pub due_minor: i64,
     /// The order that all of this one's seats were exchanged for.
     #[serde(default)]
     pub exchanged_for: Option<Uuid>,

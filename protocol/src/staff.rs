@@ -131,3 +131,10 @@ pub struct GiveUpRequest {
     /// For the order's log. 1 to 500 characters.
     pub reason: String,
 }
+
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct GivenUp {
+    /// Cash that was taken beside the card, and goes back over the counter now. What is given up elsewhere than at a
+    /// counter hands nothing over: it stands on staff's list.
+    pub cash_back_minor: i64,
+}

@@ -131,6 +131,34 @@ test('a reader that is stopped has charged nothing, and the seats stay the custo
   });
 });
 
+test('a part is paid in cash and the rest by card, and the drawer has the cash once the card has paid', async () => {
+  const name = await counter();
+  await page.keyboard.press('F3');
+  await page.getByTestId('shift-currency').selectOption('JPY');
+  await page.getByTestId('shift-float').fill('10000');
+  await click('shift-open');
+  await page.getByTestId('x-report').waitFor({ timeout: HUNG });
+  await page.keyboard.press('F1');
+  await take(1);
+  await page.keyboard.press('F8');
+  await page.getByTestId('cash-received').fill('1000');
+  const rest = await text('cash-rest');
+  await page.keyboard.press('Enter');
+  await page.getByTestId('card-waiting').waitFor({ timeout: HUNG });
+  assert.match(await text('cash-beside'), /1,000 in cash/);
+  await holdCard(house, name);
+  await page.getByTestId('paid-split').waitFor({ timeout: 3 * HUNG });
+  assert.ok((await text('paid-split')).includes(rest), 'what the card paid');
+  await page.keyboard.press('Enter');
+  await page.keyboard.press('F3');
+  await click('shift-read');
+  await page.waitForFunction(
+    () => /11,000/.test(document.querySelector('[data-testid=expected]')?.innerText ?? ''),
+    undefined,
+    { timeout: HUNG },
+  );
+});
+
 test('the best seats together are held by one key', async () => {
   await counter();
   await page.keyboard.press('F6');

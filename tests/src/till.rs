@@ -1,10 +1,12 @@
 //! A till: a terminal's token and the box office's addresses.
 
+use chrono::{DateTime, TimeDelta, Utc};
 use fullhouse::auth;
 use reqwest::Method;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
-use crate::{database::Database, fan::Answer};
+use crate::{clock::Clock, database::Database, eventually, fan::Answer};
 
 #[derive(Clone)]
 pub struct Till {
@@ -92,7 +94,7 @@ impl Till {
     }
 
     async fn try_post(&self, path: &str, body: Value) -> reqwest::Result<Answer> {
-        self.send(path, &uuid::Uuid::new_v4().to_string(), body).await
+        self.send(path, &Uuid::new_v4().to_string(), body).await
     }
 
     async fn send(&self, path: &str, key: &str, body: Value) -> reqwest::Result<Answer> {
@@ -136,6 +138,31 @@ impl Till {
         Answer::read(self.request(Method::GET, &path).send().await.expect("the hub answers"))
             .await
             .expect("the hub answers")
+    }
+
+    /// Until the attempt of a sale by card is in one of these states; whenever only time is waited for, it is moved there.
+    pub async fn until_in_time(&self, database: &Database, clock: &Clock, order: &Value, states: &[&str]) -> Value {
+        let id: Uuid = order["id"].as_str().expect("an order").parse().expect("its id");
+        eventually(&format!("the attempt is {states:?}"), || async {
+            let order = self.card_sale(order).await.ok()["order"].clone();
+            if states.contains(&order["attempt"]["state"].as_str().unwrap_or_default()) {
+                return Some(order);
+            }
+            let next: Option<DateTime<Utc>> = sqlx::query_scalar(
+                "select min(next_run_at) from attempt where order_id = $1 and leased_until is null
+                 having bool_and(next_run_at > db_clock())",
+            )
+            .bind(id)
+            .fetch_optional(database.pool())
+            .await
+            .expect("the test's database answers")
+            .flatten();
+            if let Some(next) = next {
+                clock.advance(next - clock.now().await + TimeDelta::milliseconds(1)).await;
+            }
+            None
+        })
+        .await
     }
 
     /// The clerk stops the reader.

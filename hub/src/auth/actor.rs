@@ -25,6 +25,11 @@ impl Actor {
         &self.name
     }
 
+    /// Where there is a drawer.
+    pub fn is_at_terminal(&self) -> bool {
+        self.terminal_id.is_some()
+    }
+
     /// Until the transaction ends its rows name this terminal and person: money, prints, notes, and the log of what
     /// was done. Said first in each verb that staff may call. Nothing is said of who is at no terminal.
     pub async fn acts(&self, tx: &mut PgConnection) -> sqlx::Result<()> {

@@ -21,7 +21,7 @@ use rand::Rng;
 pub use self::{
     basket::{Basket, CheckoutError, OtherPrice, price},
     leased::{LeasedSale, sell_leased},
-    sale::{ConfirmError, Confirmed, Tendered, claim, confirm},
+    sale::{ConfirmError, Confirmed, Tendered, claim, confirm, take_cash_beside},
 };
 
 /// Letters and digits that can't be taken for one another when they are read out.

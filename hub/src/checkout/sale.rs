@@ -110,16 +110,17 @@ pub(super) async fn confirm_with(
     tickets: Option<&[ticket::Made]>,
 ) -> Result<Confirmed, ConfirmError> {
     let order = sqlx::query!(
-        r#"select event_id, hold_id, state, currency, total_minor - credit_minor as "due_minor!", credit_minor
-           from "order" where id = $1 for no key update"#,
+        r#"select event_id, hold_id, state, currency, order_due_minor(o) as "due_minor!", credit_minor
+           from "order" o where id = $1 for no key update"#,
         order_id
     )
     .fetch_optional(&mut **tx)
     .await?
     .ok_or(ConfirmError::OrderUnknown)?;
+    let mut cash_minor = 0; // beside the card
     if let Tendered::Card { attempt_id, .. } = &tendered {
         let attempt = sqlx::query!(
-            "select state from attempt where id = $1 and order_id = $2 for no key update",
+            "select state, cash_minor from attempt where id = $1 and order_id = $2 for no key update",
             attempt_id,
             order_id
         )
@@ -129,6 +130,7 @@ pub(super) async fn confirm_with(
         if attempt.state != "authorised" {
             return Err(ConfirmError::AttemptNotAuthorised(attempt.state));
         }
+        cash_minor = attempt.cash_minor;
     }
     // An attempt is opened under the same locks: whoever comes second sees the other.
     let ours = if let Tendered::Card { attempt_id, .. } = &tendered { Some(*attempt_id) } else { None };
@@ -158,7 +160,7 @@ pub(super) async fn confirm_with(
     }
     let pays = match &tendered {
         Tendered::Card { amount_minor, currency, .. } => {
-            *amount_minor == order.due_minor && *currency == order.currency
+            *amount_minor + cash_minor == order.due_minor && *currency == order.currency
         }
         Tendered::Cash { received_minor } => *received_minor >= order.due_minor,
         Tendered::Comp { reason } => !reason.trim().is_empty() && order.credit_minor == 0,
@@ -262,7 +264,23 @@ async fn sell(
     outbox::append(tx, event_id, now, &changes).await
 }
 
-/// A card's tender was written when its attempt began; the others are written here.
+/// A card has paid its part: the cash beside it, if there is any, goes into the drawer of the terminal at which the
+/// payment was begun, which has stayed open for it (`shift_waits_for_cash`).
+pub async fn take_cash_beside(tx: &mut Tx, attempt_id: Uuid, now: DateTime<Utc>) -> sqlx::Result<()> {
+    sqlx::query!(
+        "insert into tender (id, order_id, kind, amount_minor, received_minor, created_at, attempt_id, terminal_id, staff_id)
+         select $2, a.order_id, 'cash', a.cash_minor, a.cash_minor, $3, a.id, t.terminal_id, t.staff_id
+         from attempt a join tender t on t.id = a.tender_id where a.id = $1 and a.cash_minor > 0",
+        attempt_id,
+        Uuid::now_v7(),
+        now
+    )
+    .execute(&mut **tx)
+    .await?;
+    Ok(())
+}
+
+/// A card's own tender was written when its attempt began; the others are written here.
 async fn record_tender(
     tx: &mut Tx,
     order_id: Uuid,
@@ -271,7 +289,8 @@ async fn record_tender(
     now: DateTime<Utc>,
 ) -> sqlx::Result<()> {
     let (kind, received, reason) = match tendered {
-        Tendered::Card { .. } | Tendered::Exchanged => return Ok(()),
+        Tendered::Card { attempt_id, .. } => return take_cash_beside(tx, attempt_id, now).await,
+        Tendered::Exchanged => return Ok(()),
         Tendered::Cash { received_minor } => ("cash", Some(received_minor), None),
         Tendered::Comp { reason } => ("comp", None, Some(reason)),
     };

@@ -35,7 +35,7 @@ pub async fn orders(pool: &PgPool, whose: Whose, pay_margin_s: i64) -> sqlx::Res
     let now = sqlx::query_scalar!(r#"select db_clock() as "now!""#).fetch_one(pool).await?;
     let rows = sqlx::query!(
         r#"select o.id, o.code, o.event_id, e.slug as event_slug, e.name as event_name, v.name as venue, v.city,
-                  e.starts_local, e.starts_at, e.time_zone, o.state, o.currency, o.total_minor, o.credit_minor, o.refund_policy, o.created_at, o.confirmed_at,
+                  e.starts_local, e.starts_at, e.time_zone, o.state, o.currency, o.total_minor, o.credit_minor, order_due_minor(o) as "due_minor!", o.refund_policy, o.created_at, o.confirmed_at,
                   (select w.to_order from order_swap w where w.from_order = o.id and w.done_at is not null
                      and not exists (select from order_line l where l.order_id = o.id and l.state = 'sold' and l.seat_no is not null)
                    order by w.done_at desc limit 1) as exchanged_for,
@@ -101,6 +101,7 @@ pub async fn orders(pool: &PgPool, whose: Whose, pay_margin_s: i64) -> sqlx::Res
                 currency: o.currency,
                 total_minor: o.total_minor,
                 credit_minor: o.credit_minor,
+                due_minor: if matches!(o.state.as_str(), "open" | "payment_due") { o.due_minor } else { 0 },
                 exchanged_for: o.exchanged_for,
                 name_on_tickets: None,
                 refund_terms: RefundPolicy::read(o.refund_policy).map(|policy| policy.terms(o.starts_at)),

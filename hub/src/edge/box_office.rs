@@ -27,7 +27,7 @@ use super::{
     problem::{Code, Problem},
 };
 use crate::{
-    box_office::{self, Block, BlockError, CardSaleError, ReaderError, SaleError},
+    box_office::{self, Block, BlockError, CardSaleError, ReaderError, Reading, SaleError},
     checkout::{self, Basket, Channel, ConfirmError, OtherPrice, Tendered, view::Whose},
     config::Config,
     hold::{ByRole, Request, Rules, Way, desk::Desks},
@@ -144,11 +144,11 @@ pub async fn sell(
 /// The provider's ids of readers are short.
 const READER_MAX: usize = 64;
 
-/// Has a hold paid by a card at a reader. Answered at once: follow the order. Asked again under the same
+/// Has a hold paid by a card at a reader, or by one and cash. Answered at once: follow the order. Asked again under the same
 /// key, it answers with the same order. After a card that could not be charged (`payment_due`) another one pays.
 #[utoipa::path(post, path = "/api/box-office/card-sales", tag = "box office", request_body = TillCardRequest,
     params(("Idempotency-Key" = String, Header)),
-    responses((status = 202, body = OrderAnswer), (status = "4XX", description = "`role_too_low`, `bad_request`, `reader_not_yours`, `hold_unknown`, `hold_ended`, `hold_frozen`, `order_not_open`, `attempt_live`, `event_cancelled`, `seat_unknown`, `seats_repeated`, `ticket_type_unknown`, `tender_invalid`, `too_late_to_pay`, `payment_gate_closed`, `idempotency_mismatch`")))]
+    responses((status = 202, body = OrderAnswer), (status = "4XX", description = "`forbidden`, `shift_required`, `shift_currency`, `role_too_low`, `bad_request`, `reader_not_yours`, `hold_unknown`, `hold_ended`, `hold_frozen`, `order_not_open`, `attempt_live`, `event_cancelled`, `seat_unknown`, `seats_repeated`, `ticket_type_unknown`, `tender_invalid`, `too_late_to_pay`, `payment_gate_closed`, `idempotency_mismatch`")))]
 pub async fn sell_by_card(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,
@@ -166,8 +166,12 @@ pub async fn sell_by_card(
         return Err(Problem::new(Code::BadRequest).detail("reader is the provider's id of a card reader."));
     }
     box_office::own_reader(&pool, acting.till.terminal_id, &body.reader).await?;
+    if body.cash_minor != 0 && !acting.till.is_counter() {
+        return Err(Problem::new(Code::Forbidden).detail("A kiosk takes no cash."));
+    }
+    let reading = Reading { reader_id: body.reader, cash_minor: cash(body.cash_minor)?, key };
     let basket = basket(&acting, body.hold_id, body.buyer_id, body.tickets, body.prices)?;
-    let order_id = box_office::sell_by_card(&pool, &payments, basket, body.reader, key).await?;
+    let order_id = box_office::sell_by_card(&pool, &payments, basket, reading).await?;
     Ok((StatusCode::ACCEPTED, Json(orders::answer(&pool, &config, Whose::One(order_id)).await?)))
 }
 

@@ -62,6 +62,7 @@ pub async fn pay(
         payment_method: body.payment_method,
         reader_id: None,
         amount_minor: body.amount_minor,
+        cash_minor: 0,
         currency: body.currency,
         actor: "buyer".into(),
     };
@@ -164,6 +165,10 @@ impl From<OpenError> for Problem {
                 Problem::new(Code::AmountMismatch).with("total_minor", total_minor).with("currency", currency)
             }
             OpenError::NothingToPay => Problem::new(Code::TenderInvalid).detail("The order costs nothing: claim it."),
+            OpenError::CashPaysAll { due_minor, currency } => Problem::new(Code::TenderInvalid)
+                .detail("The cash leaves nothing for the card.")
+                .with("total_minor", due_minor)
+                .with("currency", currency),
             OpenError::Money(error) => {
                 tracing::error!(%error, "an order can't be paid at this provider");
                 Problem::new(Code::TenderInvalid).detail("This amount can't be paid by card.")

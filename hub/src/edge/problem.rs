@@ -109,6 +109,7 @@ codes! {
     StaffRequired "staff_required" UNAUTHORIZED "Somebody of the staff has to sign in at this terminal";
     StaffLocked "staff_locked" LOCKED "Too many wrong tries at this name; try again later";
     StaffUnknown "staff_unknown" NOT_FOUND "There is no such member of the staff";
+    CashBesideCard "cash_beside_card" CONFLICT "Cash lies beside a card that has not decided: finish or stop that sale first";
     ShiftRequired "shift_required" CONFLICT "Open a shift first: cash needs a drawer";
     ShiftOpen "shift_open" CONFLICT "A shift is open at this terminal";
     ShiftUnknown "shift_unknown" NOT_FOUND "There is no such shift at this terminal";
@@ -207,6 +208,7 @@ impl From<sqlx::Error> for Problem {
         match crate::db::constraint(&error) {
             Some("shift_required") => Code::ShiftRequired.into(),
             Some("shift_currency") => Code::ShiftCurrency.into(),
+            Some("shift_waits_for_cash") => Code::CashBesideCard.into(),
             _ => Self::internal(error),
         }
     }

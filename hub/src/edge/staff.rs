@@ -285,7 +285,13 @@ impl From<RetryError> for Problem {
                 Problem::new(Code::RefundTooMuch).with("left_minor", left_minor)
             }
             RetryError::BooksNotCompared => Code::BooksNotCompared.into(),
-            RetryError::Database(error) if crate::db::constraint(&error) == Some("attempt_refund_within_capture") => {
+            RetryError::ByHandAlone => Problem::new(Code::BadRequest).detail("It was cash: it goes back by hand."),
+            RetryError::Database(error)
+                if matches!(
+                    crate::db::constraint(&error),
+                    Some("attempt_refund_within_capture" | "tender_refund_within_amount")
+                ) =>
+            {
                 Code::RefundTooMuch.into()
             }
             RetryError::Database(error) => error.into(),

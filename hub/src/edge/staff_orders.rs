@@ -13,8 +13,8 @@ use fullhouse_protocol::{
     clerk::StaffRole,
     orders::{Order, OrderAnswer},
     staff::{
-        DuePaymentAnswer, DuePaymentRequest, ExchangeAnswer, ExchangeRequest, GiveUpRequest, NoteRequest, OrdersFound,
-        StaffOrder,
+        DuePaymentAnswer, DuePaymentRequest, ExchangeAnswer, ExchangeRequest, GiveUpRequest, GivenUp, NoteRequest,
+        OrdersFound, StaffOrder,
     },
 };
 use serde::Deserialize;
@@ -145,7 +145,8 @@ pub async fn exchange(
     let ask = swap::Ask { order_id, key, event_id: body.event_id, pairs, pays, reason, actor };
     let done = swap::swap(&pool, ask).await?;
     if let Some(reader) = body.reader.filter(|_| done.difference_minor > 0) {
-        box_office::collect_at(&pool, &payments, done.order_id, reader, reader_key, staff.actor.clone()).await?;
+        let reading = box_office::Reading { reader_id: reader, cash_minor: 0, key: reader_key };
+        box_office::collect_at(&pool, &payments, done.order_id, reading, staff.actor.clone()).await?;
     }
     payments.wake();
     exchanged(&pool, &config, done.order_id, done.difference_minor, body.received_minor).await
@@ -244,7 +245,8 @@ pub async fn pay_due(
         (None, Some(reader)) => {
             needs_provider(&payments)?;
             staff.own_reader(&pool, &reader).await?;
-            box_office::collect_due(&pool, &payments, order_id, reader, key, staff.actor.clone()).await?;
+            let reading = box_office::Reading { reader_id: reader, cash_minor: 0, key };
+            box_office::collect_due(&pool, &payments, order_id, reading, staff.actor.clone()).await?;
             0
         }
         _ => return Err(Problem::new(Code::BadRequest).detail("It is paid in cash or at a reader: one of them.")),
@@ -253,19 +255,21 @@ pub async fn pay_due(
     Ok(Json(DuePaymentAnswer { order, change_minor }))
 }
 
-/// Gives up an order that is due, before its time is over: nobody will pay. Again: it is over.
+/// Gives up an order that is due, before its time is over: nobody will pay. Answers with the cash that goes back over
+/// the counter. Again: the same.
 #[utoipa::path(post, path = "/api/staff/orders/{id}/give-up", tag = "staff", request_body = GiveUpRequest,
     params(("id" = Uuid, Path)),
-    responses((status = 204), (status = "4XX", description = "`forbidden`, `role_too_low`, `bad_request`, `order_unknown`, `order_not_open`: nothing is due of it, `attempt_live`")))]
+    responses((status = 200, body = GivenUp), (status = "4XX", description = "`forbidden`, `shift_required`, `role_too_low`, `bad_request`, `order_unknown`, `order_not_open`: nothing is due of it, `attempt_live`")))]
 pub async fn give_up_due(
     State(pool): State<PgPool>,
     staff: Staff,
     PathId(order_id): PathId<Uuid>,
     Body(body): Body<GiveUpRequest>,
-) -> Result<StatusCode, Problem> {
+) -> Result<Json<GivenUp>, Problem> {
     staff.needs(StaffRole::Supervisor)?;
-    due::give_up(&pool, order_id, become_of(body.seats_become), &said(&body.reason)?, &staff.actor).await?;
-    Ok(StatusCode::NO_CONTENT)
+    let cash_back_minor =
+        due::give_up(&pool, order_id, become_of(body.seats_become), &said(&body.reason)?, &staff.actor).await?;
+    Ok(Json(GivenUp { cash_back_minor }))
 }
 
 impl From<ExchangeError> for Problem {

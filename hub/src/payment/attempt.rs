@@ -31,8 +31,10 @@ pub struct Pay {
     pub payment_method: String,
     /// The reader that the card is held to; then there is no token.
     pub reader_id: Option<String>,
-    /// What the buyer was shown.
+    /// What the card pays: what the buyer was shown, less the cash.
     pub amount_minor: i64,
+    /// What the customer has laid on the counter beside the card; 0 or more.
+    pub cash_minor: i64,
     pub currency: String,
     /// Who has it paid.
     pub actor: Actor,
@@ -52,6 +54,8 @@ pub enum OpenError {
     AmountMismatch { total_minor: i64, currency: String },
     #[error("an order of nothing is not paid by card")]
     NothingToPay,
+    #[error("the cash leaves nothing of {due_minor} {currency} for the card")]
+    CashPaysAll { due_minor: i64, currency: String },
     #[error("the provider can't be asked for this amount")]
     Money(#[source] money::MoneyError),
     #[error("the hold has ended")]
@@ -87,8 +91,8 @@ pub async fn open(pool: &PgPool, pay: Pay, margin: TimeDelta) -> Result<Uuid, Op
 
 async fn open_in(tx: &mut Tx, pay: &Pay, margin: TimeDelta) -> Result<Uuid, OpenError> {
     let order = sqlx::query!(
-        r#"select hold_id, state, currency, total_minor - credit_minor as "due_minor!", cancel_requested, payment_due_until from "order"
-           where id = $1 for no key update"#,
+        r#"select hold_id, state, currency, order_due_minor(o) as "due_minor!", cancel_requested, payment_due_until
+           from "order" o where id = $1 for no key update"#,
         pay.order_id
     )
     .fetch_one(&mut **tx)
@@ -112,16 +116,16 @@ async fn open_in(tx: &mut Tx, pay: &Pay, margin: TimeDelta) -> Result<Uuid, Open
     if !matches!(order.state.as_str(), "open" | "payment_due") || order.cancel_requested {
         return Err(OpenError::OrderNotOpen(order.state));
     }
-    if order.due_minor != pay.amount_minor || order.currency != pay.currency {
+    if order.due_minor != pay.amount_minor + pay.cash_minor || order.currency != pay.currency {
         return Err(OpenError::AmountMismatch { total_minor: order.due_minor, currency: order.currency });
     }
     if !swap::credit_is_good(tx, pay.order_id).await? {
         return Err(OpenError::OrderNotOpen("of an exchange that is over".to_owned()));
     }
-    if order.due_minor == 0 {
+    if pay.amount_minor == 0 {
         return Err(OpenError::NothingToPay);
     }
-    money::to_provider(&order.currency, order.due_minor).map_err(OpenError::Money)?;
+    money::to_provider(&order.currency, pay.amount_minor).map_err(OpenError::Money)?;
     if let Some(reason) = gate::closed(tx).await? {
         return Err(OpenError::GateClosed(reason));
     }
@@ -168,10 +172,17 @@ async fn insert(
     until: DateTime<Utc>,
     now: DateTime<Utc>,
 ) -> sqlx::Result<()> {
-    // One card tender an order; its attempts follow one another.
-    let found = sqlx::query_scalar!("select id from tender where order_id = $1 and kind = 'card'", pay.order_id)
-        .fetch_optional(&mut **tx)
-        .await?;
+    // One card tender an order; its attempts follow one another, and it is where and what the latest is.
+    let found = sqlx::query_scalar!(
+        "update tender set amount_minor = $2, terminal_id = acting_terminal(), staff_id = acting_staff(),
+                           shift_id = drawer_of(acting_terminal(), false, $3)
+         where order_id = $1 and kind = 'card' returning id",
+        pay.order_id,
+        pay.amount_minor,
+        pay.currency
+    )
+    .fetch_optional(&mut **tx)
+    .await?;
     let tender_id = match found {
         Some(id) => id,
         None => {
@@ -189,8 +200,8 @@ async fn insert(
     };
     sqlx::query!(
         "insert into attempt (id, order_id, tender_id, amount_minor, currency, payment_method, state, hold_expires_at,
-                              next_run_at, created_at, updated_at, reader_id)
-         values ($1, $2, $3, $4, $5, $6, 'new', $7, $8, $8, $8, $9)",
+                              next_run_at, created_at, updated_at, reader_id, cash_minor)
+         values ($1, $2, $3, $4, $5, $6, 'new', $7, $8, $8, $8, $9, $10)",
         attempt_id,
         pay.order_id,
         tender_id,
@@ -199,7 +210,8 @@ async fn insert(
         pay.payment_method,
         until,
         now,
-        pay.reader_id
+        pay.reader_id,
+        pay.cash_minor
     )
     .execute(&mut **tx)
     .await?;
@@ -224,6 +236,10 @@ fn body_hash(pay: &Pay) -> Vec<u8> {
         hash.update([0]);
     }
     hash.update(pay.reader_id.as_deref().unwrap_or_default());
+    if pay.cash_minor > 0 {
+        hash.update([0]);
+        hash.update(pay.cash_minor.to_string());
+    }
     hash.finalize().to_vec()
 }
 
@@ -346,11 +362,13 @@ mod tests {
             payment_method: "pm_1".into(),
             reader_id: None,
             amount_minor: 5,
+            cash_minor: 0,
             currency: "EUR".into(),
             actor: "buyer".into(),
         };
         assert_eq!(body_hash(&pay), body_hash(&Pay { key: "other".into(), ..pay.clone() }));
         assert_ne!(body_hash(&pay), body_hash(&Pay { payment_method: "pm_2".into(), ..pay.clone() }));
         assert_ne!(body_hash(&pay), body_hash(&Pay { amount_minor: 6, ..pay.clone() }));
+        assert_ne!(body_hash(&pay), body_hash(&Pay { cash_minor: 1, ..pay.clone() }));
     }
 }

@@ -287,9 +287,12 @@ async fn one(
             }
         }
         ("payment_due", None) => {
-            due::give_back(&mut tx, event_id, order_id, SeatsBecome::Dead, "called_off", now).await?;
+            let owed =
+                due::give_back(&mut tx, event_id, order_id, SeatsBecome::Dead, "called_off", due::Cash::Owed, now)
+                    .await?;
             mail::enqueue(&mut tx, mail::Kind::EventCancelled, order_id, "").await?;
-            Came::of("given_back", "nothing was paid")
+            let said = if owed > 0 { "the cash beside its card is owed" } else { "nothing was paid" };
+            Came::of("given_back", said)
         }
         ("open", None) => {
             sqlx::query!(

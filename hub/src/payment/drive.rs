@@ -351,15 +351,21 @@ impl One<'_> {
     async fn settle_due(&self, tx: &mut db::Tx) -> sqlx::Result<Seen> {
         let now = clock::now(tx).await?;
         let settled = sqlx::query!(
-            r#"update "order" set state = 'confirmed', payment_due_until = null
-               where id = $1 and state = 'payment_due' and payment_due_until > $2 and total_minor - credit_minor = $3"#,
+            r#"update "order" o set state = 'confirmed', payment_due_until = null from attempt a
+               where o.id = $1 and o.state = 'payment_due' and o.payment_due_until > $2
+                 and a.id = $4 and order_due_minor(o) = $3 + a.cash_minor"#,
             self.row.order_id,
             now,
-            self.row.authorised_minor.unwrap_or_default()
+            self.row.authorised_minor.unwrap_or_default(),
+            self.row.id
         )
         .execute(&mut **tx)
         .await?;
-        Ok(if settled.rows_affected() == 1 { Seen::Sold } else { Seen::NotSold })
+        if settled.rows_affected() != 1 {
+            return Ok(Seen::NotSold);
+        }
+        checkout::take_cash_beside(tx, self.row.id, now).await?;
+        Ok(Seen::Sold)
     }
 
     async fn rest(&self) -> anyhow::Result<Flow> {

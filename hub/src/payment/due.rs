@@ -5,13 +5,14 @@
 //!
 //! Invariants
 //! - While a payment by card lives, nobody pays in cash and nobody gives the order up.
+//! - Cash that was taken beside the card goes back with the seats: over the counter at once, or it is owed.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::{
-    attempt, order,
+    attempt, order, owed,
     seats_back::{self, SeatsBecome},
 };
 use crate::{
@@ -59,7 +60,7 @@ async fn release_one(tx: &mut Tx, event_id: i64, order_id: Uuid) -> sqlx::Result
     if live || order.state != "payment_due" || order.payment_due_until.is_none_or(|until| until > now) {
         return Ok(false);
     }
-    give_back(tx, event_id, order_id, SeatsBecome::OnSale, "not_paid", now).await?;
+    give_back(tx, event_id, order_id, SeatsBecome::OnSale, "not_paid", Cash::Owed, now).await?;
     tracing::info!(order.id = %order_id, "an order was not paid again in time; its seats went back");
     Ok(true)
 }
@@ -90,8 +91,8 @@ struct Due {
 async fn lock(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<Due> {
     sqlx::query_as!(
         Due,
-        r#"select state, currency, total_minor - credit_minor as "due_minor!", payment_due_until as until
-           from "order" where id = $1 for no key update"#,
+        r#"select state, currency, order_due_minor(o) as "due_minor!", payment_due_until as until
+           from "order" o where id = $1 for no key update"#,
         order_id
     )
     .fetch_one(&mut **tx)
@@ -106,8 +107,10 @@ pub async fn pay_in_cash(pool: &PgPool, order_id: Uuid, received_minor: i64, act
         let (mut tx, _) = order::open(&pool, order_id).await?.ok_or(DueError::OrderUnknown)?;
         actor.acts(&mut tx).await?;
         let order = lock(&mut tx, order_id).await?;
-        if order.state == "confirmed" && was_paid_so(&mut tx, order_id, received_minor).await? {
-            return Ok(received_minor - order.due_minor);
+        if order.state == "confirmed"
+            && let Some(change_minor) = was_paid_so(&mut tx, order_id, received_minor).await?
+        {
+            return Ok(change_minor);
         }
         if let Some(id) = attempt::live(&mut tx, order_id).await? {
             return Err(DueError::AttemptLive(id));
@@ -145,13 +148,15 @@ pub async fn pay_in_cash(pool: &PgPool, order_id: Uuid, received_minor: i64, act
     .await
 }
 
-async fn was_paid_so(tx: &mut Tx, order_id: Uuid, received_minor: i64) -> sqlx::Result<bool> {
+/// The change, if the order was paid with this cash, and nothing beside it.
+async fn was_paid_so(tx: &mut Tx, order_id: Uuid, received_minor: i64) -> sqlx::Result<Option<i64>> {
     sqlx::query_scalar!(
-        r#"select exists(select from tender where order_id = $1 and kind = 'cash' and received_minor = $2) as "so!""#,
+        r#"select received_minor - amount_minor as "change!" from tender
+           where order_id = $1 and kind = 'cash' and attempt_id is null and received_minor = $2"#,
         order_id,
         received_minor
     )
-    .fetch_one(&mut **tx)
+    .fetch_optional(&mut **tx)
     .await
 }
 
@@ -166,15 +171,15 @@ pub async fn of_hold(pool: &PgPool, hold_id: Uuid, buyer_id: Uuid) -> sqlx::Resu
     .await
 }
 
-/// Nobody will pay: the seats become what somebody says, before the time is over. An order that is over already is
-/// no error.
+/// Nobody will pay: the seats become what somebody says, before the time is over. Returns what goes back over the
+/// counter. An order that is over already is no error.
 pub async fn give_up(
     pool: &PgPool,
     order_id: Uuid,
     become_: SeatsBecome,
     reason: &str,
     actor: &Actor,
-) -> Result<(), DueError> {
+) -> Result<i64, DueError> {
     let (pool, reason, actor) = (pool.clone(), reason.to_owned(), actor.clone());
     db::write(async move {
         let (mut tx, event_id) = order::open(&pool, order_id).await?.ok_or(DueError::OrderUnknown)?;
@@ -185,27 +190,39 @@ pub async fn give_up(
         }
         match order.state.as_str() {
             "payment_due" => {}
-            "cancelled" => return Ok(()),
+            "cancelled" => return Ok(handed_back(&mut tx, order_id).await?),
             _ => return Err(DueError::NotDue(order.state)),
         }
         let now = clock::now(&mut tx).await?;
-        give_back(&mut tx, event_id, order_id, become_, "not_paid", now).await?;
+        let cash = if actor.is_at_terminal() { Cash::HandedBack } else { Cash::Owed };
+        let back_minor = give_back(&mut tx, event_id, order_id, become_, "not_paid", cash, now).await?;
         log::note(&mut tx, order_id, "cancel", &reason, actor.name(), now).await?;
         tx.commit().await?;
-        Ok(())
+        Ok(if cash == Cash::HandedBack { back_minor } else { 0 })
     })
     .await
 }
 
-/// All seats go back, and the order is over. The order is locked, and no attempt of it lives.
+/// What becomes of the cash that was taken beside the card.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cash {
+    /// The customer stands at the counter.
+    HandedBack,
+    /// Nobody is there to take it: on people's list until somebody has handed it over.
+    Owed,
+}
+
+/// All seats go back, and the order is over. Returns the cash that goes back with them. The order is locked, and no
+/// attempt of it lives.
 pub(super) async fn give_back(
     tx: &mut Tx,
     event_id: i64,
     order_id: Uuid,
     become_: SeatsBecome,
     why: &str,
+    cash: Cash,
     now: DateTime<Utc>,
-) -> sqlx::Result<()> {
+) -> sqlx::Result<i64> {
     let seats = sqlx::query_scalar!(
         r#"select seat_no as "seat_no!" from order_line where order_id = $1 and state = 'sold' and seat_no is not null"#,
         order_id
@@ -218,5 +235,34 @@ pub(super) async fn give_back(
         .execute(&mut **tx)
         .await?;
     seats_back::close_if_empty(tx, order_id, why).await?;
-    Ok(())
+    cash_back(tx, order_id, cash, why, now).await
+}
+
+async fn cash_back(tx: &mut Tx, order_id: Uuid, cash: Cash, why: &str, now: DateTime<Utc>) -> sqlx::Result<i64> {
+    let back = sqlx::query_scalar!(
+        "insert into refund (id, tender_id, kind, amount_minor, state, failure, reason, created_at, settled_at)
+         select gen_random_uuid(), id, 'cash', amount_minor - refunded_minor,
+                case when $2 then 'succeeded' else 'failed' end, case when not $2 then $5::text end, $3, $4, $4
+         from tender where order_id = $1 and attempt_id is not null and amount_minor > refunded_minor
+         returning amount_minor",
+        order_id,
+        cash == Cash::HandedBack,
+        why,
+        now,
+        owed::CASH_OWED
+    )
+    .fetch_all(&mut **tx)
+    .await?;
+    Ok(back.iter().sum())
+}
+
+/// Of an order that is over: the cash beside its card that somebody has handed back.
+async fn handed_back(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<i64> {
+    sqlx::query_scalar!(
+        r#"select coalesce(sum(refunded_minor), 0)::bigint as "back!" from tender
+           where order_id = $1 and attempt_id is not null"#,
+        order_id
+    )
+    .fetch_one(&mut **tx)
+    .await
 }

@@ -1,9 +1,10 @@
-//! Refunds that the provider refused, or that failed later: a person sees to them.
+//! Refunds that the provider refused, or that failed later, and cash that nobody was there to take back: a person sees to
+//! them.
 //!
 //! Invariants
 //! - A refund that failed is replaced once (`replaced_by`), and stays on the list until then.
 //! - What takes its place is counted like any other, by card or by hand, where the money came from: no more goes back
-//!   than was captured (`attempt_refund_within_capture`).
+//!   than was captured (`attempt_refund_within_capture`), or taken (`tender_refund_within_amount`).
 //! - What somebody gave back elsewhere takes the place of what failed before it explains anything else.
 
 use chrono::{DateTime, Utc};
@@ -18,6 +19,9 @@ use crate::{
     clock,
     db::{self, Tx},
 };
+
+/// Why cash was not handed back: its owner was not at the counter.
+pub(super) const CASH_OWED: &str = "not_handed_over";
 
 /// How the money of a refund that failed is given back after all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +48,9 @@ pub enum RetryError {
     /// The provider says that more went back than we know of.
     #[error("the books were not compared since the provider refused it")]
     BooksNotCompared,
+    /// It was cash: no card can be asked.
+    #[error("it goes back by hand alone")]
+    ByHandAlone,
     #[error(transparent)]
     Database(#[from] sqlx::Error),
 }
@@ -80,7 +87,7 @@ pub async fn retry_in(
     actor: &str,
 ) -> Result<Uuid, RetryError> {
     let found = sqlx::query!(
-        "select r.attempt_id, t.order_id from refund r join tender t on t.id = r.tender_id where r.id = $1",
+        "select r.attempt_id, r.tender_id, t.order_id from refund r join tender t on t.id = r.tender_id where r.id = $1",
         refund_id
     )
     .fetch_optional(&mut **tx)
@@ -107,24 +114,22 @@ pub async fn retry_in(
             Err(RetryError::SeenToOtherwise { replaced_by, kind })
         };
     }
-    let (Some(attempt_id), "failed") = (found.attempt_id, failed.state.as_str()) else {
+    if failed.state != "failed" {
         return Err(RetryError::NotFailed(failed.state));
-    };
-    let left_minor = sqlx::query_scalar!(
-        r#"select captured_minor - refunded_minor as "left!" from attempt where id = $1"#,
-        attempt_id
-    )
-    .fetch_one(&mut **tx)
-    .await?;
+    }
+    let by_hand = instead == Instead::ByHand;
+    if found.attempt_id.is_none() && !by_hand {
+        return Err(RetryError::ByHandAlone);
+    }
+    let left_minor = left_of(tx, found.attempt_id, found.tender_id).await?;
     if failed.amount_minor > left_minor {
         return Err(RetryError::MoreThanIsLeft { left_minor });
     }
     let elsewhere = failed.failure.as_deref().is_some_and(|word| GIVEN_BACK_ELSEWHERE.contains(&word));
-    if elsewhere && instead == Instead::ByHand && !compared_since(tx, failed.settled_at).await? {
+    if elsewhere && by_hand && !compared_since(tx, failed.settled_at).await? {
         return Err(RetryError::BooksNotCompared);
     }
     let now = clock::now(tx).await?;
-    let by_hand = instead == Instead::ByHand;
     let id = sqlx::query_scalar!(
         "insert into refund (id, attempt_id, tender_id, request_id, kind, amount_minor, state, reason, created_at, settled_at)
          select $2, attempt_id, tender_id, request_id, case when $3 then 'cash' else 'card' end,
@@ -139,20 +144,39 @@ pub async fn retry_in(
     .fetch_one(&mut **tx)
     .await?;
     sqlx::query!("update refund set replaced_by = $2 where id = $1", refund_id, id).execute(&mut **tx).await?;
-    if by_hand {
+    if let (true, Some(attempt_id)) = (by_hand, found.attempt_id) {
         sqlx::query!(
             "update attempt set state = 'refunded', version = version + 1, next_run_at = null where id = $1 and state = 'refund_failed'",
             attempt_id
         )
         .execute(&mut **tx)
         .await?;
-    } else {
+    } else if let Some(attempt_id) = found.attempt_id {
         poke(tx, attempt_id, now).await?;
     }
     let how = if by_hand { "by hand" } else { "to the card once more" };
     log::note(tx, found.order_id, "refund", &format!("{} given back {how}: {reason}", failed.amount_minor), actor, now)
         .await?;
     Ok(id)
+}
+
+/// What can still go back, where the money came from: a card's attempt, or cash in a drawer.
+async fn left_of(tx: &mut Tx, attempt_id: Option<Uuid>, tender_id: Uuid) -> sqlx::Result<i64> {
+    match attempt_id {
+        Some(id) => {
+            sqlx::query_scalar!(r#"select captured_minor - refunded_minor as "left!" from attempt where id = $1"#, id)
+                .fetch_one(&mut **tx)
+                .await
+        }
+        None => {
+            sqlx::query_scalar!(
+                r#"select amount_minor - refunded_minor as "left!" from tender where id = $1 for no key update"#,
+                tender_id
+            )
+            .fetch_one(&mut **tx)
+            .await
+        }
+    }
 }
 
 /// Refunds that somebody made elsewhere and that explain nothing yet take the place of those of this attempt that failed.

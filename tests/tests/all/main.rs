@@ -22,6 +22,7 @@ mod leases; // seats that a terminal sells without a network
 mod lease_races; // and who else is at them in the same moment
 mod tills; // the core of a till at a real hub, with a network and without
 mod enrolment; // a machine becomes a terminal with a code
+mod split;
 mod staff; // who stands at an attended counter, and what they may do
 mod shift; // a drawer, from its float to its Z report
 mod desk; // what a clerk does for a customer besides selling

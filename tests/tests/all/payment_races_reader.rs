@@ -1,6 +1,6 @@
 //! Race 36: a clerk stops the card reader while the customer holds a card to it. The real client, a real socket.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 use fullhouse_tests::{
     clock::Clock,
     database::Database,
@@ -11,7 +11,6 @@ use fullhouse_tests::{
     till::Till,
 };
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 const READER: &str = "tmr_counter_1";
 const PRICE_OF_TWO: i64 = 9_000;
@@ -49,29 +48,8 @@ impl Counter {
         self.till.sell_by_card(&self.held, &key(), READER).await.ok()["order"].clone()
     }
 
-    /// Until the attempt is in one of these states; whenever only time is waited for, it is moved there.
     async fn until(&self, order: &Value, states: &[&str]) -> Value {
-        let id: Uuid = order["id"].as_str().unwrap().parse().unwrap();
-        eventually(&format!("the attempt is {states:?}"), || async {
-            let order = self.till.card_sale(order).await.ok()["order"].clone();
-            if states.contains(&order["attempt"]["state"].as_str().unwrap_or_default()) {
-                return Some(order);
-            }
-            let next: Option<DateTime<Utc>> = sqlx::query_scalar(
-                "select min(next_run_at) from attempt where order_id = $1 and leased_until is null
-                 having bool_and(next_run_at > db_clock())",
-            )
-            .bind(id)
-            .fetch_optional(self.database.pool())
-            .await
-            .unwrap()
-            .flatten();
-            if let Some(next) = next {
-                self.clock.advance(next - self.clock.now().await + TimeDelta::milliseconds(1)).await;
-            }
-            None
-        })
-        .await
+        self.till.until_in_time(&self.database, &self.clock, order, states).await
     }
 
     /// The reader shows the amount and waits for a card.

@@ -26,8 +26,12 @@ export class Sale {
   changeMinor = $state(0);
   /** In cash. */
   receivedMinor = $state<number | null>(null);
+  /** Beside a card, which pays the rest: in the clerk's hand until the card has paid. */
+  cashMinor = $state(0);
   /** Seats that the hub held fewer of than were asked for. */
   missing = $state.raw<number[]>([]);
+  /** Seats are asked for: what the map says of them before the answer may be this very hold. */
+  taking = false;
   private buyer: string | undefined;
   private followed: ReturnType<typeof setTimeout> | undefined;
   private closed = false;
@@ -48,12 +52,9 @@ export class Sale {
 
   /** Takes seats for this customer: they are theirs alone, until the hold ends. */
   async take(wish: { seats: number[] } | { best: Best }, replace = false): Promise<void> {
-    const answer = await till.hub.hold({
-      event_id: this.event,
-      buyer_id: this.buyer,
-      ...wish,
-      replace,
-    });
+    this.taking = true;
+    const asked = { event_id: this.event, buyer_id: this.buyer, ...wish, replace };
+    const answer = await till.hub.hold(asked).finally(() => (this.taking = false));
     this.buyer = answer.buyer_id;
     this.hold = answer.hold;
     this.missing = answer.not_held ?? [];
@@ -101,9 +102,10 @@ export class Sale {
     this.done();
   }
 
-  /** The customer holds a card to the reader. */
-  async sellByCard(reader: string): Promise<void> {
-    this.order = (await till.hub.sellByCard(this.basket(), reader)).order;
+  /** The customer holds a card to the reader, perhaps with cash beside it. */
+  async sellByCard(reader: string, cashMinor = 0): Promise<void> {
+    this.order = (await till.hub.sellByCard(this.basket(), reader, cashMinor)).order;
+    this.cashMinor = cashMinor;
     this.stage = 'card';
     this.changed();
     this.follow();
