@@ -62,7 +62,7 @@ export class CounterRoom extends LiveRoom {
   }
 
   protected override look(): void {
-    if (this.mode === 'house' || this.picked.length === 0) return;
+    if (this.mode === 'house' || this.picked.length === 0 || this.sale.taking) return;
     const gone = this.picked.filter((seat) => this.board.status[seat] !== Status.available);
     if (gone.length === 0) return;
     this.said = `Just taken by somebody else: ${this.seats.nameAll(gone).join('; ')}`;
