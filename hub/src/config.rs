@@ -51,6 +51,7 @@ section!(Http {
     body_max_bytes: usize,
     request_timeout_s: u64,
     connections_max: usize,
+    connections_an_address_max: usize,
     idle_timeout_s: u64,
     stop_timeout_s: u64,
     trusted_proxies: Vec<String>,

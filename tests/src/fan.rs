@@ -203,6 +203,8 @@ pub async fn many(database: &Database, hub_url: &str, count: usize) -> Vec<Fan> 
     .await
     .expect("sessions");
     tx.commit().await.expect("accounts and sessions");
-    let together = tokens.iter().zip(emails);
-    together.map(|(token, email)| Fan { email, ..Fan::with_session(hub_url, token) }).collect()
+    // Behind one client, whose connections they share.
+    let stranger = Fan::stranger(hub_url);
+    let fan = |(token, email)| Fan { email, cookie: Some(format!("fh_session={token}")), ..stranger.clone() };
+    tokens.iter().zip(emails).map(fan).collect()
 }

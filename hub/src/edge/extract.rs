@@ -3,7 +3,7 @@
 mod terminal; // who acts at a till, and by which role
 
 use std::{
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, Ipv6Addr, SocketAddr},
     str::FromStr,
 };
 
@@ -335,18 +335,27 @@ fn client_behind(peer: IpAddr, headers: &HeaderMap, trusted: &[String]) -> IpAdd
     client
 }
 
-/// Some proxies add the port.
+/// Some proxies add the port, or write IPv6 in brackets.
 fn address_of(hop: &str) -> Option<IpAddr> {
-    hop.parse().ok().or_else(|| hop.parse().ok().map(|with_port: SocketAddr| with_port.ip()))
+    let bare = hop.strip_prefix('[').and_then(|hop| hop.strip_suffix(']')).unwrap_or(hop);
+    bare.parse().ok().or_else(|| hop.parse().ok().map(|with_port: SocketAddr| with_port.ip()))
 }
 
 fn coarse(address: IpAddr) -> String {
-    match address.to_canonical() {
+    match net(address) {
         IpAddr::V4(v4) => v4.to_string(),
         IpAddr::V6(v6) => {
             let [a, b, c, d, ..] = v6.segments();
             format!("{a:x}:{b:x}:{c:x}:{d:x}::/64")
         }
+    }
+}
+
+/// What is counted as one address: IPv4 whole, of IPv6 the /64, of which anybody has 2^64.
+pub(super) fn net(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).into(),
+        v4 => v4,
     }
 }
 

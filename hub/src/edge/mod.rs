@@ -29,6 +29,7 @@ pub mod live; // the live map: snapshot, frames, socket
 pub mod openapi; // the description, generated from what stands here
 pub mod csrf; // unsafe requests come from our own pages
 pub mod envelope; // what every answer gets
+mod connections; // how many an address has
 pub mod server; // connections
 
 use std::sync::Arc;

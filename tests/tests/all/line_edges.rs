@@ -57,6 +57,46 @@ async fn one_net_of_ipv6_is_one_address_and_a_named_proxy_says_which() {
     line.close().await;
 }
 
+/// Each way to write down another address that is not one's own, three times each and more: whoever is not a proxy of ours
+/// stays who they are, and one of ours is believed in what it wrote itself, the last.
+#[tokio::test]
+async fn whatever_a_client_says_of_its_address_counts_for_nothing() {
+    for trusted in [vec![], vec!["127.0.0.1".to_owned()]] {
+        let line = Line::open_with(Rows::new(1, 5), None, |config| {
+            config.waiting_room.address_challenges_max = 12;
+            config.http.trusted_proxies = trusted.clone();
+        })
+        .await;
+        let fan = &line.people(1).await[0];
+        let path = format!("/api/events/{}/queue/challenge", line.event);
+        let mut answers = Vec::new();
+        for n in 0..4 {
+            let forged = format!("198.51.100.{n}");
+            // What a proxy adds stands last, in the same header or in one of its own.
+            let ways: [&[(&str, String)]; 4] = [
+                &[("x-forwarded-for", format!("{forged}, 192.0.2.7"))],
+                &[("x-forwarded-for", forged.clone()), ("x-forwarded-for", "192.0.2.7".to_owned())],
+                &[("x-forwarded-for", format!("  {forged} ,,  192.0.2.7:4711  ")), ("x-real-ip", forged.clone())],
+                &[("x-forwarded-for", "192.0.2.7".to_owned()), ("forwarded", format!("for={forged};proto=https"))],
+            ];
+            for headers in ways {
+                let mut request = fan.request(Method::GET, &path);
+                for (name, value) in headers {
+                    request = request.header(*name, value);
+                }
+                answers.push(fan.send(request).await.status.as_u16());
+            }
+        }
+        assert_eq!(answers, [vec![200; 12], vec![429; 4]].concat(), "one address all along; proxies: {trusted:?}");
+        // Of another client behind our proxy, IPv6 in each way that proxies write it; from anybody else it is the same one.
+        let other = if trusted.is_empty() { 429 } else { 200 };
+        let written =
+            ["2001:db8:1:2::1", "[2001:db8:1:2::1]", "[2001:db8:1:2::1]:443", "198.51.100.1, [2001:DB8:1:2::9]"];
+        assert_eq!(from_behind(&line, fan, &written).await, [other; 4]);
+        line.close().await;
+    }
+}
+
 /// A whole venue behind one address, by the settings that come with the hub: everybody joins, comes in and holds.
 #[tokio::test]
 async fn two_hundred_buyers_behind_one_address_get_in_and_hold() {

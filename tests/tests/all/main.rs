@@ -5,6 +5,7 @@ mod layout; // the map of modules is true
 mod sale; // an evening, as its actors see it
 mod accounts; // who may act
 mod edge; // what every address does alike
+mod connections; // how many an address may have
 mod push; // every map ends equal to the database
 mod watch; // what must never be true
 mod catalog; // plans, events, lists
