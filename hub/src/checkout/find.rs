@@ -21,8 +21,8 @@ pub async fn orders(pool: &PgPool, text: &str, event_id: Option<i64>) -> sqlx::R
     if words.is_empty() {
         return Ok(Vec::new());
     }
-    // A seat by its whole name: "Stalls 3 1" is neither row 31 nor place 11.
-    let seat = plain(text);
+    // A seat by its whole name: "Stalls 3 1" is neither row 31 nor place 11. As it stands in the plan, or as it is said.
+    let seat = [plain(text), bare(text)];
     sqlx::query_as!(
         OrderFound,
         r#"select o.id as order_id, o.code, o.event_id, e.name as event_name, o.state, o.total_minor, o.currency, o.channel,
@@ -41,12 +41,12 @@ pub async fn orders(pool: &PgPool, text: &str, event_id: Option<i64>) -> sqlx::R
                   or exists (
                       select from order_line l join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = l.seat_no
                       where l.order_id = o.id and l.state <> 'exchanged'
-                        and lower(p.section || ' ' || p.row_label || ' ' || p.seat_label) = $4))
+                        and lower(p.section || ' ' || p.row_label || ' ' || p.seat_label) = any ($4)))
            order by o.created_at desc limit $5"#,
         text,
         &words,
         event_id,
-        seat,
+        &seat[..],
         FOUND_MAX
     )
     .fetch_all(pool)
@@ -113,6 +113,17 @@ fn plain(text: &str) -> String {
         .to_lowercase()
 }
 
+/// A seat without the words around its numbers, as tickets, the map and people say them ("main, row 6, seat 6b").
+fn bare(text: &str) -> String {
+    let words: Vec<String> = Language::ALL
+        .into_iter()
+        .flat_map(|language| ["ticket.section", "ticket.row", "ticket.seat"].map(|word| plain(language.say(word))))
+        .collect();
+    let said = plain(text);
+    let bare = said.split(' ').filter(|word| !words.iter().any(|w| w == word));
+    bare.map(|word| word.trim_end_matches(['列', '番', '열', '번'])).collect::<Vec<_>>().join(" ")
+}
+
 /// A pattern's own signs are letters here.
 fn escaped(word: &str) -> String {
     word.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_")
@@ -134,6 +145,10 @@ mod tests {
             "Section Block A Row 3 Seat 12",
         ] {
             assert!(names.contains(&plain(text)), "{text}: {names:?}");
+        }
+        for text in ["Block A, row 3, seat 12", "Block A 3列 12番", "구역 Block A 열 3 좌석 12", "block a 3 12"]
+        {
+            assert_eq!(bare(text), "block a 3 12", "{text}");
         }
         assert!(!names.contains(&plain("Block A 31 2")));
         assert!(names_of("Floor", " ", "7").contains(&plain("Floor Seat 7")), "where people stand");

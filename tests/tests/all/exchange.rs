@@ -216,6 +216,9 @@ async fn an_order_is_found_by_whatever_somebody_has() {
         "100% Łukasz",
         "Stalls 1 2",
         "stalls 2 2",
+        "STALLS, row 2, seat 2",
+        "Section Stalls Row 1 Seat 2",
+        "Stalls 1列 2番",
         "4242",
         &intent,
         &charge,
@@ -225,7 +228,9 @@ async fn an_order_is_found_by_whatever_somebody_has() {
     }
     let shown = scene.now(&paid).await;
     assert_eq!(shown["attempt"]["card"], json!({ "brand": "visa", "last4": "4242" }));
-    for text in ["424", "42424242", "_", "%%", "100_", "'", "nobody", "Stalls 9 9", "Stalls 2"] {
+    for text in
+        ["424", "42424242", "_", "%%", "100_", "'", "nobody", "Stalls 9 9", "Stalls 2", "Stalls, row 2", "row seat"]
+    {
         assert!(find(text).await.is_empty(), "{text}");
     }
     assert_eq!(scene.till.get("/api/staff/orders").await.code(), "bad_request");
