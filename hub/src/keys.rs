@@ -109,6 +109,11 @@ fn parts(kind: Kind, text: &str) -> Option<Parts> {
     Some(Parts { key_id: u16::from_be_bytes([bytes[1], bytes[2]]), claimed: bytes, signature })
 }
 
+/// What a token says, whoever has signed it: for whoever checks that in another way.
+pub fn claimed(kind: Kind, text: &str) -> Option<Vec<u8>> {
+    Some(parts(kind, text)?.claimed[HEAD_BYTES..].to_vec())
+}
+
 impl Parts {
     fn body(self, kind: Kind, key: &VerifyingKey) -> Result<Vec<u8>, OpenError> {
         key.verify_strict(&signed(kind, &self.claimed), &self.signature).map_err(|_| OpenError::Forged)?;

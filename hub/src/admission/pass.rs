@@ -4,7 +4,8 @@
 //! - The token is signed and names a row; the row says whether it is still good, so that it ends at once when it
 //!   is revoked, moved, or its order complete.
 //! - Whoever enters by another session takes the pass along: the former one is refused as moved.
-//! - An account's passes at an event are given, moved and ended one after the other (`entry::lock`).
+//! - An account's passes at an event are given, moved, renewed and ended one after the other (`entry::lock`), and an entry
+//!   ends under the same lock: whoever has a live pass has an entry that stands.
 //! - The passes of one call end together: at the first one's most, or when the call's grace is over, whichever is later.
 //! - Locks are taken pass before entry, as everywhere.
 
@@ -281,6 +282,7 @@ pub async fn renew(
     bearer: Bearer<'_>,
 ) -> Result<Result<(LivePass, DateTime<Utc>), PassRefusal>, sqlx::Error> {
     let mut tx = pool.begin().await?;
+    entry::lock(&mut tx, event_id, bearer.account_id).await?;
     let found = sqlx::query!(
         "select p.account_id, p.session_hash, p.expires_at, p.renewable_until, p.ended_why, l.pass_s
          from pass p join line l on l.event_id = p.event_id where p.id = $1 for update of p",

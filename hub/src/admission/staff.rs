@@ -29,6 +29,8 @@ pub enum ChangeError {
     LineUnknown,
     #[error(transparent)]
     Invalid(#[from] Faults),
+    #[error("a line has {} draws at most", bounds::DRAWS_MAX)]
+    DrawsTooMany,
     #[error("this account has no pass there")]
     PassNone,
     #[error(transparent)]
@@ -40,6 +42,7 @@ impl From<DrawError> for ChangeError {
         match error {
             DrawError::LineUnknown => ChangeError::LineUnknown,
             DrawError::Invalid(what) => ChangeError::Invalid(what),
+            DrawError::TooMany => ChangeError::DrawsTooMany,
             DrawError::Database(e) => ChangeError::Database(e),
         }
     }
@@ -164,9 +167,10 @@ async fn change_row(db: &mut PgConnection, log: &mut Log<'_>, patch: &LinePatch)
         None => was.paused_at,
     };
     if let (Some(began), None) = (was.paused_at, paused_at) {
-        // Whose grace ran when it was paused has all of it again; whose was over, has none.
+        // Whose grace ran when it was paused has all of it again, once: a later pause only stops it, or whoever pauses again
+        // and again would keep a call alive for ever. Whose was over, has none.
         sqlx::query!(
-            "update line_call set grace_from = $3
+            "update line_call set grace_from = coalesce(grace_from + ($3 - $2::timestamptz), $3)
              where event_id = $1 and coalesce(grace_from, at) + make_interval(secs => $4) >= $2",
             log.event_id,
             began,

@@ -18,7 +18,10 @@ use serde::{Deserialize, Serialize};
 use super::commands::Undecided;
 use crate::{
     catalog::commands::Report,
-    waiting_room::draw::{self, Fault, Public, Published, Terms, Tree},
+    waiting_room::{
+        draw::{self, Fault, Public, Published, Terms, Tree},
+        receipt::Receipt,
+    },
 };
 
 /// The leaves of half a million entries are 16 MB.
@@ -40,7 +43,10 @@ pub struct VerifyArgs {
     /// Another draw than the current one
     #[arg(long)]
     draw: Option<i32>,
-    /// Say the place of this number (as in the entry: from 0)
+    /// The place-ticket, as the page shows it: say the place of its entry, and that the draw is the one that it names
+    #[arg(long, conflicts_with_all = ["number", "key"])]
+    ticket: Option<String>,
+    /// Say the place of this number: from 0, so one less than the page's place-ticket says
     #[arg(long)]
     number: Option<u32>,
     /// And that it is the entry with this key (`entry_key`, hexadecimal)
@@ -77,7 +83,8 @@ pub async fn verify(args: VerifyArgs) -> anyhow::Result<Report> {
         std::fs::write(file, serde_json::to_vec(&kept)?).with_context(|| file.display().to_string())?;
     }
     let facts = &kept.draw;
-    if let Some(other) = is_another(&args, facts)? {
+    let ticket = args.ticket.as_deref().map(|text| ticket(text, kept.event_id)).transpose()?;
+    if let Some(other) = is_another(&args, facts)?.or_else(|| is_anothers(ticket.as_ref(), facts)) {
         return Ok(wrong(&other));
     }
     let (Some(secret), Some(root)) = (&facts.secret, &facts.root) else { return Err(undecided(missing(facts))) };
@@ -120,10 +127,13 @@ pub async fn verify(args: VerifyArgs) -> anyhow::Result<Report> {
     if let Some(why) = &facts.abandoned_why {
         let _ = writeln!(text, "it was given up: {why}");
     }
-    if let Some(number) = args.number {
-        if let Some(key) = &args.key {
-            let key = HEXLOWER_PERMISSIVE.decode(key.as_bytes()).ok().and_then(|key| <[u8; 16]>::try_from(key).ok());
-            let key = key.ok_or_else(|| undecided("an entry's key has 32 hexadecimal digits"))?;
+    let (number, key) = match &ticket {
+        Some(ticket) => (u32::try_from(ticket.number).ok(), Some(ticket.entry_key)),
+        None => (args.number, args.key.as_deref().map(entry_key).transpose()?),
+    };
+    if let Some(number) = number {
+        let shown = number + 1;
+        if let Some(key) = key {
             let leaf = leaves.get(number as usize);
             let leaf =
                 leaf.ok_or_else(|| undecided(format!("number {number} was not drawn: {} were", leaves.len())))?;
@@ -133,8 +143,11 @@ pub async fn verify(args: VerifyArgs) -> anyhow::Result<Report> {
         }
         match places.get(number as usize) {
             Some(place) => {
-                let shown = place + 1;
-                writeln!(text, "number {number} has place {place}: {place} people before it (pages say {shown})")?;
+                writeln!(
+                    text,
+                    "number {number} has place {place}: {place} people before it (pages say: number {shown}, place {})",
+                    place + 1
+                )?;
             }
             None => writeln!(
                 text,
@@ -142,7 +155,43 @@ pub async fn verify(args: VerifyArgs) -> anyhow::Result<Report> {
             )?,
         }
     }
+    if let Some(committed) = ticket.and_then(|ticket| ticket.committed) {
+        match committed.draw_no == facts.no {
+            true => writeln!(text, "its commitment is the one that was signed when this place-ticket was given")?,
+            false => writeln!(
+                text,
+                "this place-ticket was given under draw {0}: check that as well (--draw {0})",
+                committed.draw_no
+            )?,
+        }
+    }
     Ok(Report { text, failed: false })
+}
+
+/// What a place-ticket of this event says.
+fn ticket(text: &str, event_id: i64) -> anyhow::Result<Receipt> {
+    let ticket = Receipt::claimed(text.trim()).ok_or_else(|| undecided("this is no place-ticket"))?;
+    if ticket.event_id != event_id {
+        return Err(undecided(format!("this place-ticket is of event {}", ticket.event_id)));
+    }
+    Ok(ticket)
+}
+
+fn entry_key(text: &str) -> anyhow::Result<[u8; 16]> {
+    let key = HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok().and_then(|key| <[u8; 16]>::try_from(key).ok());
+    key.ok_or_else(|| undecided("an entry's key has 32 hexadecimal digits"))
+}
+
+/// Whether a place-ticket was signed when the draw had another commitment.
+fn is_anothers(ticket: Option<&Receipt>, facts: &DrawFacts) -> Option<String> {
+    let signed = ticket?.committed.filter(|signed| signed.draw_no == facts.no)?;
+    let signed = HEXLOWER.encode(&signed.commitment);
+    (signed != facts.commitment.to_ascii_lowercase()).then(|| {
+        format!(
+            "the commitment of draw {} is not the one that was signed when the place-ticket was given\npublished: {}\nsigned:    {signed}",
+            facts.no, facts.commitment
+        )
+    })
 }
 
 /// Whether commitment or root are others than somebody has kept.

@@ -73,6 +73,8 @@ codes! {
     EventFullOfHolds "event_full_of_holds" SERVICE_UNAVAILABLE "As many people choose seats as may at once; try again shortly";
     EventFullOfCheckouts "event_full_of_checkouts" SERVICE_UNAVAILABLE "As many people pay as may at once; try again shortly";
     ProofNone "proof_none" NOT_FOUND "There is no such entry in this draw, or its entries are not fixed yet";
+    DrawIncomplete "draw_incomplete" INTERNAL_SERVER_ERROR "Entries of this draw are missing here: it can't be checked until they are back";
+    DrawsTooMany "draws_too_many" CONFLICT "This line was drawn as often as it may be";
     AccountInvalid "account_invalid" UNPROCESSABLE_ENTITY "The account's details are not valid";
     TooManyRequests "too_many_requests" TOO_MANY_REQUESTS "Too many requests";
     SeatUnknown "seat_unknown" UNPROCESSABLE_ENTITY "The event has no such seat";

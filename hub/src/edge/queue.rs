@@ -33,6 +33,7 @@ use crate::{
         entry::{self, LivePass, Standing},
         joins::{Join, JoinRefusal},
         line,
+        places::TreeError,
         receipt::Receipt,
     },
 };
@@ -143,7 +144,7 @@ pub async fn challenge(
 #[utoipa::path(post, path = "/api/events/{id}/queue/entry", tag = "queue", request_body = JoinRequest,
     params(("id" = String, Path, description = "Number or slug")),
     responses((status = 200, body = Entry, description = "It was there already"), (status = 201, body = Entry),
-        (status = "4XX", description = "`line_unknown`, `address_unchecked`, `line_not_joining`, `line_over`, `challenge_invalid`, `challenge_expired`, `challenge_foreign`, `challenge_used`, `joins_too_many`, `preferences_invalid`")))]
+        (status = "4XX", description = "`line_unknown`, `address_unchecked`, `line_not_joining`, `line_over`, `challenge_invalid`, `challenge_expired`, `challenge_foreign`, `challenge_used`, `joins_too_many`, `preferences_invalid`, `entry_none` (another device has left it at this moment)")))]
 pub async fn join(
     State(hub): State<Hub>,
     SessionHash(session): SessionHash,
@@ -158,9 +159,9 @@ pub async fn join(
     let nonce = door::check(&facts.challenge_key, bound, &challenge, Utc::now().timestamp_millis())?;
     hub.room.door().joined();
     let joined = hub.room.joins().ask(event_id, Join { session, nonce, preferences: preferences.clone() }).await?;
-    if joined.is_new {
+    if let Some(committed) = joined.new {
         // Nothing but what was just written is to be told, so nothing is read again.
-        let receipt = Receipt::new(event_id, joined.number, joined.entry_key, joined.joined_at);
+        let receipt = Receipt::new(event_id, joined.number, joined.entry_key, joined.joined_at, committed);
         let entry = Entry {
             event_id,
             number: joined.number,
@@ -323,7 +324,7 @@ pub async fn one_draw(State(hub): State<Hub>, EventAnd(event_id, no): EventAnd<i
 /// The leaves of a draw's tree, 32 bytes each, number 0 first.
 #[utoipa::path(get, path = "/api/events/{id}/queue/draws/{no}/leaves", tag = "queue",
     params(("id" = String, Path, description = "Number or slug"), ("no" = i32, Path)),
-    responses((status = 200, content_type = "application/octet-stream", description = "32 bytes an entry"), (status = "4XX", description = "`proof_none`, `not_found`")))]
+    responses((status = 200, content_type = "application/octet-stream", description = "32 bytes an entry"), (status = "4XX", description = "`proof_none`, `draw_incomplete`, `not_found`")))]
 pub async fn leaves(State(hub): State<Hub>, EventAnd(event_id, no): EventAnd<i32>) -> Result<Response, Problem> {
     let tree = hub.room.places().tree(event_id, no).await?.ok_or(Code::ProofNone)?;
     // As they are in memory: half a million are 16 MB, and a slow reader is to cost none of its own.
@@ -346,7 +347,7 @@ impl AsRef<[u8]> for Leaves {
 /// That an entry is among those that were drawn: its leaf, and the path from there to the root.
 #[utoipa::path(get, path = "/api/events/{id}/queue/proof/{number}", tag = "queue",
     params(("id" = String, Path, description = "Number or slug"), ("number" = i64, Path)),
-    responses((status = 200, body = InclusionProof), (status = "4XX", description = "`line_unknown`, `proof_none`, `not_found`")))]
+    responses((status = 200, body = InclusionProof), (status = "4XX", description = "`line_unknown`, `proof_none`, `draw_incomplete`, `not_found`")))]
 pub async fn proof(State(hub): State<Hub>, EventAnd(event_id, number): EventAnd<i64>) -> Result<Response, Problem> {
     let seen = hub.room.shown(event_id).await?.ok_or(Code::LineUnknown)?;
     let draw_no = seen.line.draw.no;
@@ -374,7 +375,8 @@ async fn own(hub: &Hub, somebody: &SignedIn, event_id: i64) -> Result<Entry, Pro
 }
 
 async fn shown(hub: &Hub, standing: &Standing, session: &TokenHash) -> Result<Entry, Problem> {
-    let receipt = Receipt::new(standing.event_id, standing.number, standing.entry_key, standing.joined_at);
+    let Standing { event_id, number, entry_key, joined_at, committed, .. } = *standing;
+    let receipt = Receipt::new(event_id, number, entry_key, joined_at, committed);
     let (here, elsewhere) = match &standing.pass {
         Some(pass) if pass.session == *session => (Some(pass), false),
         other => (None, other.is_some()),
@@ -418,6 +420,18 @@ fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
     format!("{first}{}.", letters.as_str())
+}
+
+impl From<TreeError> for Problem {
+    fn from(error: TreeError) -> Self {
+        match error {
+            TreeError::Incomplete { count, found, .. } => {
+                tracing::error!(%error, "a draw can't be proved");
+                Problem::new(Code::DrawIncomplete).with("entries", count).with("found", found)
+            }
+            TreeError::Database(e) => e.into(),
+        }
+    }
 }
 
 impl From<DoorError> for Problem {

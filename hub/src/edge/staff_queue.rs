@@ -18,7 +18,7 @@ use crate::{
     db,
     serve::Hub,
     waiting_room::{
-        bounds::Faults,
+        bounds::{DRAWS_MAX, Faults},
         open::{self, NewLine, OpenError},
     },
 };
@@ -76,7 +76,7 @@ pub async fn open(
 /// Changes what is named: bounds, an override, a pause with a message, the draw's value, its reveal, a redraw.
 #[utoipa::path(patch, path = "/api/staff/events/{id}/queue", tag = "staff", request_body = LinePatch,
     params(("id" = String, Path, description = "Number or slug")),
-    responses((status = 200, body = StaffLine), (status = "4XX", description = "`forbidden`, `line_unknown`, `line_invalid`, `bad_request`, `pass_over`")))]
+    responses((status = 200, body = StaffLine), (status = "4XX", description = "`forbidden`, `line_unknown`, `line_invalid`, `draws_too_many`, `bad_request`, `pass_over`")))]
 pub async fn change(
     State(hub): State<Hub>,
     Operator(somebody): Operator,
@@ -161,6 +161,7 @@ impl From<ChangeError> for Problem {
         match error {
             ChangeError::LineUnknown => Code::LineUnknown.into(),
             ChangeError::Invalid(faults) => faults.into(),
+            ChangeError::DrawsTooMany => Problem::new(Code::DrawsTooMany).with("limit", DRAWS_MAX),
             ChangeError::PassNone => Code::PassOver.into(),
             ChangeError::Database(e) => e.into(),
         }

@@ -63,6 +63,9 @@ pub struct Wanted<'a> {
     pub public: Option<&'a PublicValue>,
 }
 
+/// Draws that a line has at most, the first one included. Each stays public, with its reason.
+pub const DRAWS_MAX: i32 = 20;
+
 /// Everything that is wrong with it. `on_sale_at`: of the event, if that is known.
 pub fn faults(wanted: &Wanted, on_sale_at: Option<DateTime<Utc>>) -> Faults {
     let mut faults = Faults::default();

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, PgPool};
 
 use super::{
-    bounds::{self, Faults, Wanted},
+    bounds::{self, DRAWS_MAX, Faults, Wanted},
     open::{self, PublicValue},
     places::Places,
 };
@@ -132,6 +132,8 @@ pub enum DrawError {
     LineUnknown,
     #[error(transparent)]
     Invalid(#[from] Faults),
+    #[error("a line has {DRAWS_MAX} draws at most")]
+    TooMany,
     #[error(transparent)]
     Database(#[from] sqlx::Error),
 }
@@ -216,7 +218,8 @@ pub async fn reveal_in(db: &mut PgConnection, event_id: i64, now: DateTime<Utc>)
 }
 
 /// Gives the draw up, with its reason and its secret for all to see, and begins another with a commitment of
-/// its own. Entries that were fixed stay fixed. Not once anybody was called.
+/// its own. Entries that were fixed stay fixed. Not once anybody was called, nor more often than [`DRAWS_MAX`] allows:
+/// whoever may draw for ever can wait for places that please them.
 pub async fn redraw(
     db: &mut PgConnection,
     event_id: i64,
@@ -233,6 +236,9 @@ pub async fn redraw(
     .fetch_optional(&mut *db)
     .await?
     .ok_or(DrawError::LineUnknown)?;
+    if row.draw_no >= DRAWS_MAX {
+        return Err(DrawError::TooMany);
+    }
     if row.called_through > 0 {
         return Err(DrawError::Invalid(Faults::one("people were called already: their places stand")));
     }

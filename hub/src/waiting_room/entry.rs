@@ -1,11 +1,16 @@
 //! One's own stand in a line: where it is, what it may do now, and what its owner would like.
 
+use std::collections::HashSet;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use fullhouse_protocol::line::{EntryState, Preferences};
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
-use super::places::{Places, place};
+use super::{
+    places::{Places, place},
+    receipt::Committed,
+};
 use crate::auth::TokenHash;
 
 /// An entry as it stands at a moment.
@@ -16,6 +21,8 @@ pub struct Standing {
     pub number: i64,
     pub entry_key: [u8; 16],
     pub joined_at: DateTime<Utc>,
+    /// What the draw of that time had committed to.
+    pub committed: Committed,
     /// `None` before the draw.
     pub place: Option<i64>,
     pub called_through: i64,
@@ -71,8 +78,11 @@ pub async fn mine(
         r#"select n.number, n.entry_key, n.joined_at, n.party_size, n.price_level, n.accessible, n.companions,
                   l.draw_no, l.called_through, l.grace_s, l.pass_s, l.pass_max_s, l.paused_at,
                   p.id as "pass_id?", p.session_hash as "session_hash?", p.expires_at as "expires_at?",
-                  p.renewable_until as "renewable_until?", c.now as "now!"
+                  p.renewable_until as "renewable_until?", c.now as "now!", d.draw_no as committed_no, d.commitment
            from line_entry n join line l on l.event_id = n.event_id cross join (select db_clock() as now) c
+           cross join lateral (select draw_no, commitment from draw where event_id = n.event_id
+                               order by created_at <= n.joined_at desc, -- the last one by then; the first, if a clock was set back
+                                        case when created_at <= n.joined_at then -draw_no else draw_no end limit 1) d
            left join pass p on p.event_id = n.event_id and p.account_id = n.account_id and p.ended_at is null and p.expires_at > c.now
            where n.event_id = $1 and n.account_id = $2 and n.lapsed_at is null and n.left_at is null"#,
         event_id,
@@ -102,6 +112,7 @@ pub async fn mine(
         number: row.number,
         entry_key: row.entry_key.try_into().map_err(|_| bytes())?,
         joined_at: row.joined_at,
+        committed: Committed { draw_no: row.committed_no, commitment: row.commitment.try_into().map_err(|_| bytes())? },
         place: at,
         called_through: row.called_through,
         called_at: call.as_ref().map(|call| call.at),
@@ -145,6 +156,19 @@ pub async fn lock(db: &mut PgConnection, event_id: i64, account_id: Uuid) -> sql
     let name = format!("pass {event_id} {account_id}");
     sqlx::query!("select pg_advisory_xact_lock(hashtextextended($1, 0))", name).execute(db).await?;
     Ok(())
+}
+
+/// [`lock`] of each of these whose lock is free, without waiting. Returns them.
+pub async fn lock_free(db: &mut PgConnection, event_id: i64, accounts: &[Uuid]) -> sqlx::Result<HashSet<Uuid>> {
+    let locked = sqlx::query_scalar!(
+        r#"select a.account_id as "account_id!" from unnest($2::uuid[]) as a(account_id)
+           where pg_try_advisory_xact_lock(hashtextextended('pass ' || $1::bigint || ' ' || a.account_id, 0))"#,
+        event_id,
+        accounts
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(locked.into_iter().collect())
 }
 
 /// What is wrong with wishes that do not fit together.

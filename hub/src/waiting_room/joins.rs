@@ -21,8 +21,9 @@ use uuid::Uuid;
 
 use super::{
     door::Nonce,
-    drawing,
+    drawing, entry,
     places::{Places, place},
+    receipt::Committed,
 };
 use crate::{auth::TokenHash, clock, config, db};
 
@@ -45,8 +46,8 @@ pub struct Joined {
     pub number: i64,
     pub entry_key: [u8; 16],
     pub joined_at: DateTime<Utc>,
-    /// It was made for this request; otherwise it was there.
-    pub is_new: bool,
+    /// It was made for this request, when the draw had committed to this; otherwise it was there.
+    pub new: Option<Committed>,
 }
 
 #[derive(Debug, Clone, Copy, thiserror::Error, PartialEq, Eq)]
@@ -212,7 +213,7 @@ impl Inner {
                 Some(person) if !person.checked => Err(JoinRefusal::AddressUnchecked),
                 Some(person) => {
                     if let Some(known) = standing.get(&person.account_id) {
-                        Ok(Joined { is_new: false, ..known.clone() })
+                        Ok(Joined { new: None, ..known.clone() })
                     } else if let Some(refusal) = refusal {
                         Err(refusal)
                     } else if let Some(refusal) = former.get(&person.account_id).and_then(|f| self.refused(f, join)) {
@@ -229,7 +230,7 @@ impl Inner {
                             number,
                             entry_key: new.entry_key,
                             joined_at: now,
-                            is_new: true,
+                            new: Some(line.committed),
                         };
                         entries.push(new);
                         standing.insert(person.account_id, joined.clone());
@@ -284,7 +285,7 @@ impl Inner {
                 number: row.number,
                 entry_key: row.entry_key.try_into().map_err(|_| sqlx::Error::Protocol("not 16 bytes".into()))?,
                 joined_at: row.joined_at,
-                is_new: false,
+                new: None,
             });
         }
         Ok(former)
@@ -314,12 +315,12 @@ impl Inner {
         .fetch_all(&mut *db)
         .await?;
         let mut standing = HashMap::with_capacity(rows.len());
-        let mut called: Vec<(i64, i64)> = Vec::new();
+        let mut called: Vec<Called> = Vec::new();
         let drawn = if rows.is_empty() { None } else { self.drawn(&mut *db, event_id, line).await? };
         for row in rows {
             let at = place(drawn.as_ref().map(|d| d.as_slice()), row.number);
-            if let Some(at) = at.filter(|at| *at < line.called_through) {
-                called.push((row.number, at));
+            if let Some(place) = at.filter(|at| *at < line.called_through) {
+                called.push(Called { account_id: row.account_id, number: row.number, place });
             }
             let entry_key = row.entry_key.try_into().map_err(|_| sqlx::Error::Protocol("not 16 bytes".into()))?;
             let joined = Joined {
@@ -327,12 +328,12 @@ impl Inner {
                 number: row.number,
                 entry_key,
                 joined_at: row.joined_at,
-                is_new: false,
+                new: None,
             };
             standing.insert(row.account_id, joined);
         }
         if !called.is_empty() {
-            for number in lapse(db, event_id, &called, now).await? {
+            for number in lapse(db, event_id, called, now).await? {
                 standing.retain(|_, joined| joined.number != number);
             }
         }
@@ -367,6 +368,7 @@ async fn people(db: &mut PgConnection, joins: &[&Join]) -> sqlx::Result<Vec<Opti
 struct LineRow {
     next_number: i64,
     draw_no: i32,
+    committed: Committed,
     joins_at: DateTime<Utc>,
     closes_at: DateTime<Utc>,
     off_sale_at: DateTime<Utc>,
@@ -383,16 +385,27 @@ impl LineRow {
 
 /// In a statement of its own: one that waited for the lock would go on with its old snapshot.
 async fn read_line(db: &mut PgConnection, event_id: i64) -> sqlx::Result<LineRow> {
-    sqlx::query_as!(
-        LineRow,
+    let row = sqlx::query!(
         r#"select l.next_number, l.draw_no, l.joins_at, l.closes_at, e.off_sale_at, e.sale_state = 'cancelled' as "called_off!",
-                  l.called_through, d.closed_at is not null as "closed!"
+                  l.called_through, d.closed_at is not null as "closed!", d.commitment
            from line l join event e on e.id = l.event_id join draw d on d.event_id = l.event_id and d.draw_no = l.draw_no
            where l.event_id = $1"#,
         event_id
     )
     .fetch_one(db)
-    .await
+    .await?;
+    let commitment = row.commitment.try_into().map_err(|_| sqlx::Error::Protocol("not 32 bytes".into()))?;
+    Ok(LineRow {
+        next_number: row.next_number,
+        draw_no: row.draw_no,
+        committed: Committed { draw_no: row.draw_no, commitment },
+        joins_at: row.joins_at,
+        closes_at: row.closes_at,
+        off_sale_at: row.off_sale_at,
+        called_off: row.called_off,
+        called_through: row.called_through,
+        closed: row.closed,
+    })
 }
 
 /// What is left of an account's entries that ended.
@@ -441,14 +454,26 @@ async fn take_up(db: &mut PgConnection, event_id: i64, again: &[Again]) -> sqlx:
     Ok(())
 }
 
-/// Ends those of the called whose grace is over and who are not inside. Returns their numbers.
-pub(super) async fn lapse(
+/// Somebody whose place was called, and who asks to join.
+struct Called {
+    account_id: Uuid,
+    number: i64,
+    place: i64,
+}
+
+/// Ends those of the called whose grace is over and who are not inside. Returns their numbers. Whoever comes in at this
+/// moment, at whichever hub, is let be: the desk waits for nobody. That nobody does is made sure of in a statement of its
+/// own, so that the next one sees the passes that were given before.
+async fn lapse(
     db: &mut PgConnection,
     event_id: i64,
-    called: &[(i64, i64)],
+    mut called: Vec<Called>,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Vec<i64>> {
-    let (numbers, places): (Vec<i64>, Vec<i64>) = called.iter().copied().unzip();
+    let accounts: Vec<Uuid> = called.iter().map(|c| c.account_id).collect();
+    let alone = entry::lock_free(&mut *db, event_id, &accounts).await?;
+    called.retain(|c| alone.contains(&c.account_id));
+    let (numbers, places): (Vec<i64>, Vec<i64>) = called.iter().map(|c| (c.number, c.place)).unzip();
     sqlx::query_scalar!(
         "update line_entry n set lapsed_at = $4
          from unnest($2::bigint[], $3::bigint[]) as c(number, place)

@@ -65,7 +65,7 @@ impl Places {
     }
 
     /// The tree over a draw's entries; `None` before they are fixed.
-    pub async fn tree(&self, event_id: i64, draw_no: i32) -> sqlx::Result<Option<Arc<Tree>>> {
+    pub async fn tree(&self, event_id: i64, draw_no: i32) -> Result<Option<Arc<Tree>>, TreeError> {
         if let Some(known) = self.0.trees.get(&(event_id, draw_no)) {
             return Ok(Some(known.clone()));
         }
@@ -91,7 +91,7 @@ impl Places {
         .fetch_one(&self.0.pool)
         .await?;
         if keys.len() as i64 != count * 16 {
-            return Err(sqlx::Error::Protocol("entries of a draw are missing".into()));
+            return Err(TreeError::Incomplete { event_id, draw_no, count, found: keys.len() as i64 / 16 });
         }
         let tree = computed(move || {
             let keys = keys.chunks_exact(16).map(|key| <[u8; 16]>::try_from(key).expect("chunks are 16 bytes"));
@@ -99,6 +99,26 @@ impl Places {
         })
         .await?;
         Ok(Some(remember(&self.0.trees, (event_id, draw_no), tree)))
+    }
+}
+
+/// Why a draw's tree can't be had.
+#[derive(Debug, thiserror::Error)]
+pub enum TreeError {
+    /// Entries are never deleted (`line_entry_stays`): of a database that lost some, nothing can be proved.
+    #[error("draw {draw_no} of event {event_id} has {count} entries, and {found} are there")]
+    Incomplete { event_id: i64, draw_no: i32, count: i64, found: i64 },
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+}
+
+/// For whoever only tells it to the log. Waiting does not help: not a transient one.
+impl From<TreeError> for sqlx::Error {
+    fn from(error: TreeError) -> Self {
+        match error {
+            TreeError::Database(e) => e,
+            incomplete => sqlx::Error::Decode(Box::new(incomplete)),
+        }
     }
 }
 

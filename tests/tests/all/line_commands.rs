@@ -3,6 +3,7 @@
 use std::process::Output;
 
 use chrono::TimeDelta;
+use fullhouse::waiting_room::draw::Terms;
 use fullhouse_tests::{
     HUNG,
     binary::path,
@@ -215,7 +216,15 @@ async fn a_committed_draw_is_verified_and_what_was_altered_is_named() {
     let own = mine(&people[7], line.event).await.ok();
     let (key, place) = (own["entry_key"].as_str().unwrap(), own["place"].as_i64().unwrap());
     doubter.hears(&format!("--number 7 --key {key}"), 0, &format!("number 7 has place {place}:")).await;
-    doubter.hears(&format!("--file {name} --number 7"), 0, &format!("(pages say {})", place + 1)).await;
+    let pages_say = format!("(pages say: number 8, place {})", place + 1);
+    doubter.hears(&format!("--file {name} --number 7"), 0, &pages_say).await;
+    // One string is all that somebody has to keep: number, key, and the commitment that was public when they joined.
+    let ticket = own["ticket"].as_str().unwrap();
+    let said = doubter.hears(&format!("--ticket {ticket}"), 0, &pages_say).await;
+    assert!(said.contains("is the one that was signed when this place-ticket was given"), "{said}");
+    let others = mine(&people[8], line.event).await.ok()["ticket"].clone();
+    doubter.hears(&format!("--ticket {}", others.as_str().unwrap()), 0, "number 8 has place").await;
+    doubter.hears("--ticket AQAB", 3, "this is no place-ticket").await;
     doubter.hears(&format!("--number 6 --key {key}"), 1, "FALSE: number 6 is not the entry with this key").await;
     doubter.hears("--number 20", 0, "was not drawn").await;
     doubter.hears(&format!("--number 20 --key {key}"), 3, "was not drawn").await;
@@ -247,6 +256,16 @@ async fn a_committed_draw_is_verified_and_what_was_altered_is_named() {
     doubter.hears(&from_altered, 1, &format!("\ncomputed:  {root}")).await;
     save(&|kept| kept["draw"]["secret"] = flip(&kept["draw"]["secret"]));
     doubter.hears(&from_altered, 1, "FALSE: the commitment is not that of this secret").await;
+    // Another secret with a commitment that suits it: all that is published fits, and the ticket does not.
+    let secret = [7; 32];
+    let terms = Terms { event_id: line.event, draw_no: 1, public: None };
+    save(&|kept| {
+        kept["draw"]["secret"] = json!(data_encoding::HEXLOWER.encode(&secret));
+        kept["draw"]["commitment"] = json!(data_encoding::HEXLOWER.encode(&terms.commitment(&secret)));
+    });
+    doubter.hears(&from_altered, 0, "are as published").await;
+    let signed = "FALSE: the commitment of draw 1 is not the one that was signed";
+    doubter.hears(&format!("{from_altered} --ticket {ticket}"), 1, signed).await;
     save(&|kept| kept["draw"]["entry_count"] = json!(19));
     doubter.hears(&from_altered, 1, "published: 19\ncomputed:  20").await;
     save(&|kept| kept["draw"]["public_value"] = json!("00"));

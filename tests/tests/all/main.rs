@@ -15,6 +15,8 @@ mod admission; // coming in
 mod line_commands; // queues and draws by commands
 mod line_faults; // hubs that share a line, killed in the middle of it
 mod line_edges; // addresses, times and mails at a line's door
+mod line_devices; // one account on two devices
+mod line_bounds; // pauses, redraws, entries that are missing
 mod holding; // holding seats over the wire
 mod desks; // what a hub's desks take up
 mod box_office; // what each kind of terminal may do
