@@ -119,7 +119,7 @@ async fn open(mut config: Config, options: &Options) -> anyhow::Result<Opened> {
     if options.listen.port() != 0 && hub.addr.port() != options.listen.port() {
         println!("Port {} is taken: this demo listens on {}.", options.listen.port(), hub.addr.port());
     }
-    house.print(&url, &data, &mail_folder, options.crowd);
+    house.print(&url, &data, &postgres.url(DATABASE), &mail_folder, options.crowd);
 
     let closing = CancellationToken::new();
     let company = crowd::Options { hub_url: url, provider_url, publishable_key, fans: options.crowd, seed: CROWD_SEED };

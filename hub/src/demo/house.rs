@@ -243,13 +243,13 @@ async fn till_token(pool: &PgPool, data: &Path) -> anyhow::Result<String> {
 
 impl House {
     /// Says where it is and how to get in.
-    pub fn print(&self, url: &str, data: &Path, mail_folder: &str, crowd: u32) {
+    pub fn print(&self, url: &str, data: &Path, database_url: &str, mail_folder: &str, crowd: u32) {
         let mut text = format!("\n  Fullhouse is open: {url}\n\n");
         let fans: Vec<String> = (1..=FANS).map(fan_email).collect();
         let _ = writeln!(text, "  fans         {}   password: {FAN_PASSWORD}", fans.join(", "));
         let _ = writeln!(
             text,
-            "  operator     {OPERATOR_EMAIL}   password: {OPERATOR_PASSWORD}   (the staff's side of the API)"
+            "  operator     {OPERATOR_EMAIL}   password: {OPERATOR_PASSWORD}   (lines: {url}/staff; the staff's side of the API)"
         );
         let _ = writeln!(text, "  a till       Authorization: Bearer {}", self.till_token);
         let _ = writeln!(text, "  cards        the form offers them: approved, declined, with a challenge");
@@ -271,6 +271,8 @@ impl House {
             );
         }
         let _ = writeln!(text, "  data         {}", data.display());
+        let program = std::env::current_exe().map_or("fullhouse".to_owned(), |file| file.display().to_string());
+        let _ = writeln!(text, "  commands     FULLHOUSE__DATABASE__URL='{database_url}' {program} --help");
         let _ = writeln!(text, "\n  Ctrl-C closes it.\n");
         print!("{text}");
     }
