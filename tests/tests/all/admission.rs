@@ -360,6 +360,30 @@ async fn tills_pass_by_role_and_it_is_logged() {
     line.close().await;
 }
 
+/// Payments are stopped, so nobody of the line is called. Tills sell past it for cash, and the log says which, by what role.
+#[tokio::test]
+async fn tills_pass_the_line_by_role_while_payments_are_stopped() {
+    let line = Line::open().await;
+    let fan = line.joined(1).await.remove(0);
+    line.run("insert into checkout_gate (reason, by_person, closed_at, closed_by) values ('paused', true, db_clock(), 'a test')").await;
+    assert_eq!(line.opens().await, 0);
+    assert_eq!(hold(&fan, line.event, &[5], None).await.code(), "pass_missing");
+    let counter = Till::enrol(&line.database, &line.hub.url(), "Window 1").await;
+    let held = counter.hold(line.event, &[5]).await.ok();
+    counter.sell_for_cash(&held, 100_000).await.ok();
+    let kiosk = Till::enrol_as("kiosk", &line.database, &line.hub.url(), "Foyer").await;
+    let held = kiosk.hold(line.event, &[6]).await.ok();
+    assert_eq!(kiosk.sell_by_card(&held, &key(), "tmr_1").await.code(), "payment_gate_closed");
+    let passed: Vec<(String, Value)> =
+        sqlx::query_as("select actor, is_now from line_change where what = 'passed_by_role' order by id")
+            .fetch_all(line.database.pool())
+            .await
+            .unwrap();
+    assert_eq!(passed, [("terminal Window 1".into(), json!("counter")), ("terminal Foyer".into(), json!("kiosk"))]);
+    assert_eq!(line.count("select count(*) from event_seat where status = 2").await, 1);
+    line.close().await;
+}
+
 #[tokio::test]
 async fn no_more_hold_or_pay_at_once_than_may() {
     let line = Line::open().await;

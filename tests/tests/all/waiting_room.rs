@@ -132,6 +132,34 @@ async fn each_bad_challenge_has_its_own_code_and_changes_nothing() {
     line.close().await;
 }
 
+#[tokio::test]
+async fn wishes_are_kept_from_the_door_to_the_hall_on_any_device() {
+    let line = Line::open().await;
+    let fan = line.people(1).await.remove(0);
+    let path = format!("/api/events/{}/queue/entry", line.event);
+    let wish = |party: i64, accessible: i64| json!({ "party_size": party, "price_level": 1, "accessible": accessible, "companions": 1 });
+    let join_wishing = async |wish: serde_json::Value| {
+        let mut body = wish;
+        body["challenge"] = json!(solved(challenge(&fan, line.event).await));
+        fan.post(&path, body).await
+    };
+    assert_eq!(join_wishing(wish(1, 1)).await.code(), "preferences_invalid", "one person and a companion are two");
+    let joined = join_wishing(wish(4, 1)).await;
+    assert_eq!((joined.status, &joined.body["preferences"]), (StatusCode::CREATED, &wish(4, 1)));
+    let change = async |wish: serde_json::Value| fan.send(fan.request(Method::PATCH, &path).json(&wish)).await;
+    assert_eq!(change(wish(3, 0)).await.code(), "preferences_invalid", "a companion of nobody");
+    change(wish(5, 2)).await.ok();
+    line.opens().await;
+    line::inside(&fan, line.event).await;
+    let phone = line::second_device(&line, &fan).await;
+    for device in [&fan, &phone] {
+        let entry = mine(device, line.event).await.ok();
+        assert_eq!((&entry["state"], &entry["preferences"]), (&json!("inside"), &wish(5, 2)));
+    }
+    assert_eq!(line.places(std::slice::from_ref(&fan)).await, [0], "wishes move nobody");
+    line.close().await;
+}
+
 /// Somebody leaves and joins again, again and again, beside two who stay. The control is a verb that makes a new entry
 /// each time: what it leaves behind is most of the draw.
 #[tokio::test]
