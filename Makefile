@@ -119,6 +119,10 @@ soak: setup-test everything ## Buyers, tills, dying hubs and a failing provider,
 plots: setup-test ## Draws how the pace of a line follows what goes wrong, into tests/plots
 	cargo run --quiet -p fullhouse-tests --bin plots
 
+.PHONY: pace-real
+pace-real: setup-test ## Once for real: what a hub's controller did about a slow database, into tests/plots/pace-real.md
+	FULLHOUSE_PACE_REAL=$(CURDIR)/tests/plots/pace-real.md cargo test --quiet -p fullhouse-tests --test all pace_real
+
 .PHONY: simulate-queue
 simulate-queue: setup-test ## Who gets which share of the places, under each rule of the door: the table of protocol/DRAW.md
 	cargo run --quiet -p fullhouse-tests --bin simulate-queue

@@ -1,7 +1,7 @@
 //! The pace of a line in front of a real hub that is really too slow: real holds, a database behind a wire that takes
 //! longer, and payments that are stopped. (`pace.rs` and the plots simulate hours; this is one of the real thing.)
 
-use std::{sync::Arc, time::Duration};
+use std::{cell::RefCell, sync::Arc, time::Duration};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use fullhouse_tests::{
@@ -27,6 +27,9 @@ struct Shown {
     at: DateTime<Utc>,
     rate: i64,
     reason: String,
+    /// As the hub measured it last, milliseconds: holding (p99), and a small write.
+    hold_ms: Option<i32>,
+    write_ms: Option<i32>,
 }
 
 struct Sale {
@@ -34,6 +37,9 @@ struct Sale {
     proxy: Arc<Proxy>,
     buying: Vec<JoinHandle<()>>,
     stop: CancellationToken,
+    /// The run as a table: what was done, and each time that the rate changed.
+    told: RefCell<Vec<String>>,
+    began: DateTime<Utc>,
 }
 
 impl Sale {
@@ -72,30 +78,63 @@ impl Sale {
             let pass = inside(&fan, event).await;
             buying.push(tokio::spawn(buys(fan, event, n as i32, pass, stop.clone())));
         }
-        Self { line: Line { database, clock, hub, event }, proxy: Arc::new(proxy), buying, stop }
+        let began = clock.now().await;
+        let line = Line { database, clock, hub, event };
+        Self { line, proxy: Arc::new(proxy), buying, stop, told: RefCell::default(), began }
     }
 
     /// One look at the line, so many seconds of its own time after the last.
     async fn look(&self, seconds: i64) -> Shown {
         self.line.clock.advance(TimeDelta::seconds(seconds)).await;
         self.line.look().await;
-        let (at, rate, reason): (_, i32, String) =
-            sqlx::query_as("select budget_at, rate_minute, rate_reason from line")
-                .fetch_one(self.line.database.pool())
-                .await
-                .unwrap();
-        Shown { at, rate: rate.into(), reason }
+        let (at, rate, reason, hold_ms, write_ms): (_, i32, String, _, _) = sqlx::query_as(
+            "select budget_at, rate_minute, rate_reason, h.hold_p99_ms, h.write_ms
+             from line left join lateral (select * from hub_load order by at desc limit 1) h on true",
+        )
+        .fetch_one(self.line.database.pool())
+        .await
+        .unwrap();
+        Shown { at, rate: rate.into(), reason, hold_ms, write_ms }
     }
 
-    /// Looks every second of both times until it is so; what was seen on the way.
-    async fn until(&self, what: &str, so: impl Fn(&Shown) -> bool) -> Vec<Shown> {
+    /// `--nocapture` shows the run as a table.
+    fn tell(&self, done: &str, shown: &Shown) {
+        let ms = |ms: Option<i32>| ms.map_or("–".to_owned(), |ms| format!("{ms} ms"));
+        let second = (shown.at - self.began).num_seconds();
+        let Shown { rate, reason, hold_ms, write_ms, .. } = shown;
+        let row = format!("| {second} | {done} | {rate} | {} | {} | {reason} |", ms(*hold_ms), ms(*write_ms));
+        println!("{row}");
+        self.told.borrow_mut().push(row);
+    }
+
+    /// Kept as a file, if one is named (`make pace-real`).
+    fn keep(&self) {
+        let Some(path) = std::env::var_os("FULLHOUSE_PACE_REAL") else { return };
+        let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let cpu =
+            cpus.lines().find_map(|l| l.strip_prefix("model name")?.split_once(": ")).map_or("", |(_, name)| name);
+        let cores = std::thread::available_parallelism().map_or(0, usize::from);
+        let text = format!(
+            "# One real run\n\n\
+             Made by `make pace-real`: the controller of a real hub (a debug build), with {BUYERS} buyers who hold and give back all\n\
+             the time, 50,000 people who wait, and a PostgreSQL behind a wire that is slowed by 60 ms a piece and mended again. The\n\
+             line may be called at {RATE_MIN} to {RATE_MAX} a minute. What is measured is real; the line is looked at four times as\n\
+             often as usual, a second of its own time each. On {cores} cores ({cpu}), client, hub and database together.\n\n\
+             | second | what was done | people a minute | holding, p99 | a small write | why |\n\
+             | ---: | --- | ---: | ---: | ---: | --- |\n{}\n",
+            self.told.borrow().join("\n")
+        );
+        std::fs::write(path, text).expect("the named file can be written");
+    }
+
+    /// Something was done. Looks every second of both times until `what` is so; what was seen on the way.
+    async fn until(&self, done: &str, what: &str, so: impl Fn(&Shown) -> bool) -> Vec<Shown> {
         let until = Instant::now() + 3 * HUNG;
         let mut seen = Vec::new();
         loop {
             let shown = self.look(1).await;
             if seen.last().is_none_or(|last: &Shown| last.rate != shown.rate) {
-                // `--nocapture` shows the run as a table.
-                println!("| {} | {} | {} |", shown.at.format("%H:%M:%S"), shown.rate, shown.reason);
+                self.tell(if seen.is_empty() { done } else { "" }, &shown);
             }
             seen.push(shown);
             if so(seen.last().expect("one was pushed")) {
@@ -115,6 +154,7 @@ impl Sale {
     }
 
     async fn end(self) {
+        self.keep();
         self.stop.cancel();
         for buyer in self.buying {
             buyer.await.unwrap();
@@ -139,7 +179,8 @@ async fn buys(fan: Fan, event: i64, seat: i32, pass: String, stop: CancellationT
 async fn a_real_sale_that_is_too_slow_is_relieved_fast_and_filled_again_slowly() {
     let sale = Sale::begin().await;
     // All is well: it rises from the least, one step in ten seconds.
-    let rising = sale.until("the rate is at ten times the least", |shown| shown.rate >= 10 * RATE_MIN);
+    let rising =
+        sale.until("the sale is open", "the rate is at ten times the least", |shown| shown.rate >= 10 * RATE_MIN);
     let rising = rising.await;
     let step = (RATE_MAX - RATE_MIN) / 40;
     for pair in rising.windows(2) {
@@ -153,7 +194,7 @@ async fn a_real_sale_that_is_too_slow_is_relieved_fast_and_filled_again_slowly()
 
     // Every piece on the wire to the database takes longer: holds do, and the hub says so of itself.
     sale.proxy.slow(Duration::from_millis(60));
-    let falling = sale.until("the rate has fallen", |shown| shown.rate < before).await;
+    let falling = sale.until("the database is slow", "the rate has fallen", |shown| shown.rate < before).await;
     let fell = falling.last().unwrap();
     let after = fell.at - rising.last().unwrap().at;
     println!("{before} a minute; {} s later {} a minute: {}", after.num_seconds(), fell.rate, fell.reason);
@@ -164,13 +205,15 @@ async fn a_real_sale_that_is_too_slow_is_relieved_fast_and_filled_again_slowly()
     let figures = &log.last().expect("the fall is in the log");
     let strain = figures.to_string();
     assert!(strain.contains("value") && strain.contains("ceiling"), "with what was measured: {strain}");
-    let further = sale.until("and falls again while it stays too much", |shown| shown.rate <= fell.rate * 3 / 4).await;
+    let further = sale
+        .until("it stays slow", "and falls again while it stays too much", |shown| shown.rate <= fell.rate * 3 / 4)
+        .await;
     let (low, low_at) = (further.last().unwrap().rate, further.last().unwrap().at);
     assert!(low_at - fell.at >= TimeDelta::seconds(10), "each fall is given time to show: {further:?}");
 
     // The wire is as before. It does not rise at once, and then by steps.
     sale.proxy.mend();
-    let back = sale.until("the rate rises again", |shown| shown.rate > low).await;
+    let back = sale.until("the database is as before", "the rate rises again", |shown| shown.rate > low).await;
     let after = back.last().unwrap().at - low_at;
     println!("{} s after the last fall it rises from {low}", after.num_seconds());
     assert!(after >= TimeDelta::seconds(30), "not before it has been well for a while: {back:?}");
@@ -183,11 +226,13 @@ async fn a_real_sale_that_is_too_slow_is_relieved_fast_and_filled_again_slowly()
         .await;
     let through = sale.line.count("select called_through from line").await;
     let stopped = sale.look(1).await;
+    sale.tell("payments are stopped", &stopped);
     assert_eq!((stopped.rate, stopped.reason.as_str()), (0, "stopped: no payments can be taken now"));
     sale.look(10).await;
     assert_eq!(sale.line.count("select called_through from line").await, through);
     sale.line.run("update checkout_gate set reopened_at = db_clock(), reopened_by = 'a test'").await;
     let opened = sale.look(1).await;
+    sale.tell("payments go on", &opened);
     assert_eq!(opened.rate, (rose / 4).max(RATE_MIN), "{opened:?}");
     assert_eq!((sale.logged("gate_closed").await.len(), sale.logged("gate_opened").await.len()), (1, 1));
     sale.end().await;
