@@ -109,45 +109,13 @@ pub(super) async fn confirm_with(
     actor: &str,
     tickets: Option<&[ticket::Made]>,
 ) -> Result<Confirmed, ConfirmError> {
-    let order = sqlx::query!(
-        r#"select event_id, hold_id, state, currency, order_due_minor(o) as "due_minor!", credit_minor
-           from "order" o where id = $1 for no key update"#,
-        order_id
-    )
-    .fetch_optional(&mut **tx)
-    .await?
-    .ok_or(ConfirmError::OrderUnknown)?;
-    let mut cash_minor = 0; // beside the card
-    if let Tendered::Card { attempt_id, .. } = &tendered {
-        let attempt = sqlx::query!(
-            "select state, cash_minor from attempt where id = $1 and order_id = $2 for no key update",
-            attempt_id,
-            order_id
-        )
-        .fetch_optional(&mut **tx)
-        .await?
-        .ok_or(ConfirmError::OrderUnknown)?;
-        if attempt.state != "authorised" {
-            return Err(ConfirmError::AttemptNotAuthorised(attempt.state));
-        }
-        cash_minor = attempt.cash_minor;
-    }
-    // An attempt is opened under the same locks: whoever comes second sees the other.
-    let ours = if let Tendered::Card { attempt_id, .. } = &tendered { Some(*attempt_id) } else { None };
-    let live = sqlx::query_scalar!(
-        "select id from attempt where order_id = $1 and id is distinct from $2
-           and state not in ('declined', 'voided', 'captured', 'capture_failed', 'refunded') limit 1",
-        order_id,
-        ours
-    )
-    .fetch_optional(&mut **tx)
-    .await?;
-    let hold = sqlx::query!(
-        "select seat_nos, state, held_until, attempt_id from hold where id = $1 for no key update",
-        order.hold_id
-    )
-    .fetch_one(&mut **tx)
-    .await?;
+    let order = lock_order(tx, order_id).await?;
+    let card = match &tendered {
+        Tendered::Card { attempt_id, .. } => Some(lock_card(tx, order_id, *attempt_id).await?),
+        _ => None,
+    };
+    let live = other_attempt(tx, order_id, card.as_ref().map(|card| card.attempt_id)).await?;
+    let hold = lock_hold(tx, order.hold_id).await?;
     let now = clock::now(tx).await?;
     if order.state != "open" {
         return Err(ConfirmError::OrderNotOpen(order.state));
@@ -155,41 +123,143 @@ pub(super) async fn confirm_with(
     if let Some(live) = live {
         return Err(ConfirmError::AttemptLive(live));
     }
-    if hold.attempt_id.is_some() && hold.attempt_id != ours {
+    if hold.attempt_id.is_some() && hold.attempt_id != card.as_ref().map(|card| card.attempt_id) {
         return Err(ConfirmError::HoldFrozen);
     }
-    let pays = match &tendered {
-        Tendered::Card { amount_minor, currency, .. } => {
-            *amount_minor + cash_minor == order.due_minor && *currency == order.currency
-        }
-        Tendered::Cash { received_minor } => *received_minor >= order.due_minor,
-        Tendered::Comp { reason } => !reason.trim().is_empty() && order.credit_minor == 0,
-        Tendered::Exchanged => order.due_minor == 0 && order.credit_minor > 0,
-    };
-    if !pays {
+    if !order.is_paid_by(&tendered, card.as_ref().map_or(0, |card| card.cash_minor)) {
         return Err(ConfirmError::AmountMismatch);
     }
-    let seats: Vec<SeatNo> = sqlx::query_scalar!(
-        r#"select seat_no as "seat_no!" from order_line where order_id = $1 and seat_no is not null order by seat_no"#,
-        order_id
-    )
-    .fetch_all(&mut **tx)
-    .await?;
-    let ours = sqlx::query_scalar!(
-        r#"select count(*) as "count!" from event_seat
-           where event_id = $1 and seat_no = any($2) and hold_id = $3 and status = 1"#,
-        order.event_id,
-        &seats,
-        order.hold_id
-    )
-    .fetch_one(&mut **tx)
-    .await?;
-    if hold.state != "live" || hold.held_until <= now || hold.seat_nos != seats || ours != seats.len() as i64 {
+    let seats = seats_of(tx, order_id).await?;
+    let owned = owned(tx, &order, &seats).await?;
+    if hold.state != "live" || hold.held_until <= now || hold.seat_nos != seats || owned != seats.len() as i64 {
         return Err(ConfirmError::HoldEnded);
     }
 
     // From here on everything must succeed, or the transaction fails as a whole.
     sell(tx, order.event_id, order.hold_id, order_id, &seats, now).await?;
+    close_order(tx, order_id, actor, now).await?;
+    record_tenders(tx, order_id, &order, tendered, now).await?;
+    let state = if card.is_some() { ticket::State::Pending } else { ticket::State::Valid };
+    match tickets {
+        None => ticket::issue(tx, order_id, order.event_id, &seats, state, now).await?,
+        Some(made) => ticket::issue_made(tx, order_id, order.event_id, made, state, now).await?,
+    }
+    if card.is_none() {
+        mail::enqueue(tx, mail::Kind::Tickets, order_id, "").await?; // a card's tickets go out once they are paid
+    }
+    Ok(Confirmed { event_id: order.event_id, seats, now })
+}
+
+struct Order {
+    event_id: i64,
+    hold_id: Uuid,
+    state: String,
+    currency: String,
+    due_minor: i64,
+    credit_minor: i64,
+}
+
+impl Order {
+    /// `beside_minor`: the cash beside a card.
+    fn is_paid_by(&self, tendered: &Tendered, beside_minor: i64) -> bool {
+        match tendered {
+            Tendered::Card { amount_minor, currency, .. } => {
+                *amount_minor + beside_minor == self.due_minor && *currency == self.currency
+            }
+            Tendered::Cash { received_minor } => *received_minor >= self.due_minor,
+            Tendered::Comp { reason } => !reason.trim().is_empty() && self.credit_minor == 0,
+            Tendered::Exchanged => self.due_minor == 0 && self.credit_minor > 0,
+        }
+    }
+}
+
+async fn lock_order(tx: &mut Tx, order_id: Uuid) -> Result<Order, ConfirmError> {
+    sqlx::query_as!(
+        Order,
+        r#"select event_id, hold_id, state, currency, order_due_minor(o) as "due_minor!", credit_minor
+           from "order" o where id = $1 for no key update"#,
+        order_id
+    )
+    .fetch_optional(&mut **tx)
+    .await?
+    .ok_or(ConfirmError::OrderUnknown)
+}
+
+struct Card {
+    attempt_id: Uuid,
+    cash_minor: i64,
+}
+
+/// A card that has said yes.
+async fn lock_card(tx: &mut Tx, order_id: Uuid, attempt_id: Uuid) -> Result<Card, ConfirmError> {
+    let attempt = sqlx::query!(
+        "select state, cash_minor from attempt where id = $1 and order_id = $2 for no key update",
+        attempt_id,
+        order_id
+    )
+    .fetch_optional(&mut **tx)
+    .await?
+    .ok_or(ConfirmError::OrderUnknown)?;
+    if attempt.state == "authorised" {
+        Ok(Card { attempt_id, cash_minor: attempt.cash_minor })
+    } else {
+        Err(ConfirmError::AttemptNotAuthorised(attempt.state))
+    }
+}
+
+/// An attempt of the order that lives, and is not ours. One is opened under the same locks: whoever comes second sees
+/// the other.
+async fn other_attempt(tx: &mut Tx, order_id: Uuid, ours: Option<Uuid>) -> sqlx::Result<Option<Uuid>> {
+    sqlx::query_scalar!(
+        "select id from attempt where order_id = $1 and id is distinct from $2
+           and state not in ('declined', 'voided', 'captured', 'capture_failed', 'refunded') limit 1",
+        order_id,
+        ours
+    )
+    .fetch_optional(&mut **tx)
+    .await
+}
+
+struct Hold {
+    seat_nos: Vec<SeatNo>,
+    state: String,
+    held_until: DateTime<Utc>,
+    attempt_id: Option<Uuid>,
+}
+
+async fn lock_hold(tx: &mut Tx, hold_id: Uuid) -> sqlx::Result<Hold> {
+    sqlx::query_as!(
+        Hold,
+        "select seat_nos, state, held_until, attempt_id from hold where id = $1 for no key update",
+        hold_id
+    )
+    .fetch_one(&mut **tx)
+    .await
+}
+
+async fn seats_of(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<Vec<SeatNo>> {
+    sqlx::query_scalar!(
+        r#"select seat_no as "seat_no!" from order_line where order_id = $1 and seat_no is not null order by seat_no"#,
+        order_id
+    )
+    .fetch_all(&mut **tx)
+    .await
+}
+
+/// How many of the seats the order's hold has.
+async fn owned(tx: &mut Tx, order: &Order, seats: &[SeatNo]) -> sqlx::Result<i64> {
+    sqlx::query_scalar!(
+        r#"select count(*) as "count!" from event_seat
+           where event_id = $1 and seat_no = any($2) and hold_id = $3 and status = 1"#,
+        order.event_id,
+        seats,
+        order.hold_id
+    )
+    .fetch_one(&mut **tx)
+    .await
+}
+
+async fn close_order(tx: &mut Tx, order_id: Uuid, actor: &str, now: DateTime<Utc>) -> sqlx::Result<()> {
     sqlx::query!(
         r#"update "order" set state = 'confirmed', confirmed_at = $2, actor = $3 where id = $1"#,
         order_id,
@@ -201,28 +271,7 @@ pub(super) async fn confirm_with(
     sqlx::query!("update order_line set state = 'sold' where order_id = $1 and state = 'open'", order_id)
         .execute(&mut **tx)
         .await?;
-    let card = matches!(tendered, Tendered::Card { .. });
-    record_tender(tx, order_id, order.due_minor, tendered, now).await?;
-    if order.credit_minor > 0 {
-        sqlx::query!(
-            "insert into tender (id, order_id, kind, amount_minor, created_at) values ($1, $2, 'exchange', $3, $4)",
-            Uuid::now_v7(),
-            order_id,
-            order.credit_minor,
-            now
-        )
-        .execute(&mut **tx)
-        .await?;
-    }
-    let state = if card { ticket::State::Pending } else { ticket::State::Valid };
-    match tickets {
-        None => ticket::issue(tx, order_id, order.event_id, &seats, state, now).await?,
-        Some(made) => ticket::issue_made(tx, order_id, order.event_id, made, state, now).await?,
-    }
-    if !card {
-        mail::enqueue(tx, mail::Kind::Tickets, order_id, "").await?; // a card's tickets go out once they are paid
-    }
-    Ok(Confirmed { event_id: order.event_id, seats, now })
+    Ok(())
 }
 
 /// Seats, their hold and their outbox row; the event's lock is held.
@@ -264,6 +313,53 @@ async fn sell(
     outbox::append(tx, event_id, now, &changes).await
 }
 
+/// What pays for the order. A card's own tender was written when its attempt began.
+async fn record_tenders(
+    tx: &mut Tx,
+    order_id: Uuid,
+    order: &Order,
+    tendered: Tendered,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    match tendered {
+        Tendered::Card { attempt_id, .. } => take_cash_beside(tx, attempt_id, now).await?,
+        Tendered::Cash { received_minor } => {
+            record(tx, order_id, "cash", order.due_minor, Some(received_minor), None, now).await?;
+        }
+        Tendered::Comp { reason } => record(tx, order_id, "comp", order.due_minor, None, Some(reason), now).await?,
+        Tendered::Exchanged => {}
+    }
+    if order.credit_minor > 0 {
+        record(tx, order_id, "exchange", order.credit_minor, None, None, now).await?;
+    }
+    Ok(())
+}
+
+async fn record(
+    tx: &mut Tx,
+    order_id: Uuid,
+    kind: &str,
+    amount_minor: i64,
+    received_minor: Option<i64>,
+    reason: Option<String>,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "insert into tender (id, order_id, kind, amount_minor, received_minor, reason, created_at)
+         values ($1, $2, $3, $4, $5, $6, $7)",
+        Uuid::now_v7(),
+        order_id,
+        kind,
+        amount_minor,
+        received_minor,
+        reason,
+        now
+    )
+    .execute(&mut **tx)
+    .await?;
+    Ok(())
+}
+
 /// A card has paid its part: the cash beside it, if there is any, goes into the drawer of the terminal at which the
 /// payment was begun, which has stayed open for it (`shift_waits_for_cash`).
 pub async fn take_cash_beside(tx: &mut Tx, attempt_id: Uuid, now: DateTime<Utc>) -> sqlx::Result<()> {
@@ -273,36 +369,6 @@ pub async fn take_cash_beside(tx: &mut Tx, attempt_id: Uuid, now: DateTime<Utc>)
          from attempt a join tender t on t.id = a.tender_id where a.id = $1 and a.cash_minor > 0",
         attempt_id,
         Uuid::now_v7(),
-        now
-    )
-    .execute(&mut **tx)
-    .await?;
-    Ok(())
-}
-
-/// A card's own tender was written when its attempt began; the others are written here.
-async fn record_tender(
-    tx: &mut Tx,
-    order_id: Uuid,
-    due_minor: i64,
-    tendered: Tendered,
-    now: DateTime<Utc>,
-) -> sqlx::Result<()> {
-    let (kind, received, reason) = match tendered {
-        Tendered::Card { attempt_id, .. } => return take_cash_beside(tx, attempt_id, now).await,
-        Tendered::Exchanged => return Ok(()),
-        Tendered::Cash { received_minor } => ("cash", Some(received_minor), None),
-        Tendered::Comp { reason } => ("comp", None, Some(reason)),
-    };
-    sqlx::query!(
-        "insert into tender (id, order_id, kind, amount_minor, received_minor, reason, created_at)
-         values ($1, $2, $3, $4, $5, $6, $7)",
-        Uuid::now_v7(),
-        order_id,
-        kind,
-        due_minor,
-        received,
-        reason,
         now
     )
     .execute(&mut **tx)
