@@ -289,10 +289,10 @@ describe('a line before an event', { concurrency: 3 }, () => {
     assert.equal(ended, 'left,left');
   });
 
-  for (const [locale, title] of [
-    ['en-GB', 'The line opens in'],
-    ['ja-JP', '受付開始まで'],
-    ['ko-KR', '줄 서기 시작까지'],
+  for (const [locale, title, turn] of [
+    ['en-GB', 'The line opens in', '10 minutes to choose seats'],
+    ['ja-JP', '受付開始まで', '座席を選ぶ時間は10分です'],
+    ['ko-KR', '줄 서기 시작까지', '10분'],
   ]) {
     test(`before it opens, the page counts down and says the rules: ${locale}`, async (t) => {
       const context = await chrome.newContext({ locale });
@@ -307,6 +307,7 @@ describe('a line before an event', { concurrency: 3 }, () => {
       assert.equal(await page.getByTestId('join-button').count(), 0);
       const words = await page.locator('main').innerText();
       assert.doesNotMatch(words, /\b(line|draw|sale)\.[a-z_]+/, 'a text is missing');
+      assert.ok(words.includes(turn), `how long a turn lasts, in that language's words: ${words}`);
     });
   }
 });

@@ -65,8 +65,10 @@ describe("the operators' page of a line", () => {
     await fan.goto(`${house.url}/staff`);
     await shows(fan, 'staff-none');
     await putOnWithLine(chrome, house, 'listed');
+    assert.equal(await fan.locator('header a[href="/staff"]').count(), 0);
     const page = await operatorAt(t, 'listed');
-    await page.goto(`${house.url}/staff`);
+    await page.goto(house.url);
+    await page.locator('header a[href="/staff"]').click();
     await shows(page, 'staff-lines');
     await page.locator('a[href="/staff/lines/listed"]').click();
     await shows(page, 'staff-line');

@@ -114,22 +114,18 @@ export function duration(seconds: number): string {
 
 /** "25–40 minutes". */
 export function minutesBetween(low: number, high: number): string {
-  if (high < 120)
-    return new Intl.NumberFormat(text.locale, {
-      style: 'unit',
-      unit: 'minute',
-      unitDisplay: 'long',
-    }).formatRange(low, high);
+  if (high < 120) return tight(minutes(low, high));
   return `${duration(low * 60)} – ${duration(high * 60)}`;
 }
 
-function unit(value: number, name: string): string {
-  return new Intl.NumberFormat(text.locale, {
-    style: 'unit',
-    unit: name,
-    // Japanese writes 10分 in a sentence, and the long form has a space in it.
-    unitDisplay: text.language === 'ja' ? 'narrow' : 'long',
-  }).format(value);
+const unitFormat = (unit: string) =>
+  new Intl.NumberFormat(text.locale, { style: 'unit', unit, unitDisplay: 'long' });
+const minutes = (low: number, high: number) => unitFormat('minute').formatRange(low, high);
+const unit = (value: number, name: string) => tight(unitFormat(name).format(value));
+
+/** Japanese writes 10分 in a sentence: without the space that the long form has; the narrow one is 10m in some browsers. */
+function tight(said: string): string {
+  return text.language === 'ja' ? said.replace(/\s/g, '') : said;
 }
 
 export function count(value: number): string {
