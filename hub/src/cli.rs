@@ -1,5 +1,6 @@
 //! The command line: subcommands, and what each needs before its own module takes over.
 
+mod audit; // the log of what people did
 mod commands; // tickets' keys and codes, the queue of mail
 mod leases; // seats that terminals sell without a network
 mod money; // what is not settled, refunds, the books, the gate
@@ -71,6 +72,8 @@ enum Command {
     /// Look after the staff: who signs in at an attended terminal, and in which role.
     #[command(subcommand)]
     Staff(staff::StaffCommand),
+    /// What people did: sales, prices, refunds, seats, shifts, terminals, members. The latest first.
+    Audit(audit::AuditArgs),
     /// Make operators: accounts that may use the staff's side of the API.
     #[command(subcommand)]
     Operator(Operator),
@@ -362,6 +365,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
             Ok(())
         }
         Command::Lease(command) => report(leases::run(&open(&config).await?, command).await?),
+        Command::Audit(args) => report(audit::run(&open(&config).await?, args).await?),
         Command::Staff(command) => report(staff::run(open(&config).await?, command).await?),
         Command::Ticket(TicketCommand::Verify { code, keys, dead, event }) => {
             report(commands::verify(&code, &keys, dead.as_deref(), event.as_deref())?)

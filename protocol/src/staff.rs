@@ -35,6 +35,36 @@ pub struct OrdersFound {
     pub orders: Vec<OrderFound>,
 }
 
+/// `GET /api/staff/audit`: what people did, the latest first.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct AuditLog {
+    /// 100 at most.
+    pub entries: Vec<Logged>,
+    /// Ask for what is older with `before`; none: this was all.
+    pub before: Option<i64>,
+}
+
+/// Something that somebody did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Logged {
+    pub id: i64,
+    pub at: DateTime<Utc>,
+    /// `sale_cash`, `order_refund`, `seat_block`, `shift_close`, `terminal_lock`, …
+    pub verb: String,
+    /// As the books name whoever did it.
+    pub actor: String,
+    /// Who was signed in; none: an operator, the command line, a terminal without sign-in.
+    pub staff_name: Option<String>,
+    /// Where it was done, or which terminal it was done to.
+    pub terminal_id: Option<Uuid>,
+    pub terminal_name: Option<String>,
+    /// None: it is of no event, or of all.
+    pub event_id: Option<i64>,
+    pub event_name: Option<String>,
+    pub detail: String,
+    pub reason: String,
+}
+
 /// A line of an order's log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OrderNote {

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::enrolment::audit;
+use super::log::{self, Deed};
 use crate::db::Tx;
 
 /// Somebody who acts: by name, and at a terminal of the house also by which terminal and who stood there.
@@ -47,15 +47,8 @@ impl Actor {
     }
 
     /// Writes into the log what they did; said after [`Self::acts`], which names the person.
-    pub async fn writes(
-        &self,
-        tx: &mut Tx,
-        verb: &str,
-        detail: &str,
-        reason: &str,
-        now: DateTime<Utc>,
-    ) -> sqlx::Result<()> {
-        audit(tx, verb, &self.name, self.terminal_id, detail, reason, now).await
+    pub async fn writes(&self, tx: &mut Tx, deed: Deed<'_>, now: DateTime<Utc>) -> sqlx::Result<()> {
+        log::write(tx, &self.name, self.terminal_id, deed, now).await
     }
 }
 

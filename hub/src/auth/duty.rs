@@ -10,7 +10,7 @@ use fullhouse_protocol::clerk::{StaffRole, StaffSignIn, StaffSignedIn};
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::{Auth, Till, Token, enrolment::audit, password::PasswordError, staff::role};
+use super::{Auth, Deed, Till, Token, log, password::PasswordError, staff::role};
 use crate::{
     clock,
     db::{self, Tx},
@@ -245,7 +245,8 @@ async fn open_session(pool: &PgPool, opening: Opening) -> sqlx::Result<Option<(T
 async fn write_down(tx: &mut Tx, verb: &str, staff_id: Uuid, terminal_id: Uuid, said: &str) -> sqlx::Result<()> {
     super::Actor::at_terminal(said.to_owned(), terminal_id, Some(staff_id)).acts(tx).await?;
     let now = clock::now(tx).await?;
-    audit(tx, verb, said, Some(terminal_id), "", "a person's own wish", now).await
+    let deed = Deed { verb, event_id: None, detail: "", reason: "a person's own wish" };
+    log::write(tx, said, Some(terminal_id), deed, now).await
 }
 
 /// Deletes sessions that have ended and tries that nobody makes any more, and says how many. Nothing depends on it.

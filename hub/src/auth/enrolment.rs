@@ -6,12 +6,12 @@
 //!   the token that may have got lost is refused from then on.
 //! - A code that is wrong, too old or used is refused in the same words.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 use fullhouse_protocol::terminal::{EnrolRequest, Enrolled, EnrolmentAnswer, EnrolmentRequest};
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::{Auth, Token};
+use super::{Auth, Deed, Token, log};
 use crate::{
     clock,
     db::{self, Tx},
@@ -64,7 +64,8 @@ pub async fn make_code(pool: PgPool, new: EnrolmentRequest, by: String) -> Resul
         .execute(&mut *tx)
         .await?;
         let detail = format!("a code for {}, a {}", new.name, new.role.name());
-        audit(&mut tx, "terminal_code", &by, None, &detail, &new.reason, now).await?;
+        let deed = Deed { verb: "terminal_code", event_id: None, detail: &detail, reason: &new.reason };
+        log::write(&mut tx, &by, None, deed, now).await?;
         tx.commit().await?;
         Ok(EnrolmentAnswer { code: format!("{}-{}", &code[..5], &code[5..]), expires_at })
     })
@@ -157,7 +158,8 @@ async fn enrol_in(tx: &mut Tx, code: &str, key: Option<&str>) -> Result<Enrolled
     )
     .execute(&mut **tx)
     .await?;
-    audit(tx, "terminal_enrol", &found.made_by, Some(terminal_id), &found.name, &found.reason, now).await?;
+    let deed = Deed { verb: "terminal_enrol", event_id: None, detail: &found.name, reason: &found.reason };
+    log::write(tx, &found.made_by, Some(terminal_id), deed, now).await?;
     let token = token.reveal().to_owned();
     Ok(Enrolled { terminal_id, name: found.name, role: found.role, attended, token })
 }
@@ -173,30 +175,6 @@ async fn again(tx: &mut Tx, terminal_id: Uuid, token: Token) -> sqlx::Result<Opt
     .await?;
     let token = token.reveal().to_owned();
     Ok(terminal.map(|t| Enrolled { terminal_id, name: t.name, role: t.role, attended: t.attended, token }))
-}
-
-/// Writes into the log of what was done, in the transaction of what was done.
-pub(super) async fn audit(
-    tx: &mut Tx,
-    verb: &str,
-    actor: &str,
-    terminal_id: Option<Uuid>,
-    detail: &str,
-    reason: &str,
-    now: DateTime<Utc>,
-) -> sqlx::Result<()> {
-    sqlx::query!(
-        "insert into audit (at, verb, actor, terminal_id, detail, reason) values ($1, $2, $3, $4, $5, $6)",
-        now,
-        verb,
-        actor,
-        terminal_id,
-        detail,
-        reason
-    )
-    .execute(&mut **tx)
-    .await?;
-    Ok(())
 }
 
 fn random_code() -> String {

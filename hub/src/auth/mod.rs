@@ -6,6 +6,7 @@
 //! - Whether an address has an account can't be told from signing in: the same answer after the same work.
 
 mod account; // sign up, sign in, operators
+pub mod log; // what people did, for good
 mod actor; // who does something, as the books name them
 pub mod address; // whether somebody reads its mail
 mod attempts; // how often somebody may try
@@ -26,6 +27,7 @@ pub use self::{
     actor::Actor,
     duty::{OnDuty, SignInError},
     enrolment::{CodeError, EnrolRefusal, make_code},
+    log::Deed,
     session::{SessionError, SignedIn},
     staff::{Members, StaffError},
     terminal::{EnrolError, ReaderError, Till, enrol, enrol_attended, place_reader, revoke},

@@ -11,8 +11,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::{
-    Actor, Auth,
-    enrolment::audit,
+    Actor, Auth, Deed,
     password::{PasswordError, Passwords},
 };
 use crate::{
@@ -105,7 +104,8 @@ impl Members {
             .await?;
             let now = clock::now(&mut tx).await?;
             let detail = format!("{}, {}", new.name, new.role.name());
-            audit(&mut tx, "staff_add", actor.name(), None, &detail, &new.reason, now).await?;
+            let deed = Deed { verb: "staff_add", event_id: None, detail: &detail, reason: &new.reason };
+            actor.writes(&mut tx, deed, now).await?;
             tx.commit().await
         })
         .await;
@@ -194,7 +194,8 @@ async fn change_in(tx: &mut Tx, staff_id: Uuid, change: Hashed, actor: &Actor) -
         disabled.map(|disabled| (if disabled { "staff_disable" } else { "staff_enable" }, old.name.clone())),
     ];
     for (verb, detail) in said.into_iter().flatten() {
-        audit(tx, verb, actor.name(), None, &detail, &change.reason, now).await?;
+        let deed = Deed { verb, event_id: None, detail: &detail, reason: &change.reason };
+        actor.writes(tx, deed, now).await?;
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::walk_in;
 use crate::{
-    auth::Actor,
+    auth::{Actor, Deed},
     clock,
     db::{self, Tx},
     hold::aside::{self, LetGoError},
@@ -98,7 +98,8 @@ pub async fn put_aside(
         .await?;
         let detail = format!("event {}, seats {:?}, until {}", asked.event_id, seats.as_slice(), asked.until);
         let why = if asked.note.is_empty() { "for a customer" } else { asked.note.as_str() };
-        by.actor.writes(&mut tx, "customer_hold", &detail, why, now).await?;
+        let deed = Deed { verb: "customer_hold", event_id: Some(asked.event_id), detail: &detail, reason: why };
+        by.actor.writes(&mut tx, deed, now).await?;
         let made = of_buyer(&mut tx, buyer_id).await?.ok_or(CustomerHoldError::Unknown)?;
         tx.commit().await?;
         Ok(made)
@@ -199,7 +200,9 @@ pub async fn release(pool: PgPool, by: By, hold_id: Uuid, reason: String) -> Res
         }
         let now = clock::now(&mut tx).await?;
         let detail = format!("event {}, hold {hold_id}", found.event_id);
-        by.actor.writes(&mut tx, "customer_release", &detail, &reason, now).await?;
+        let event_id = Some(found.event_id);
+        let deed = Deed { verb: "customer_release", event_id, detail: &detail, reason: &reason };
+        by.actor.writes(&mut tx, deed, now).await?;
         tx.commit().await?;
         Ok(())
     })

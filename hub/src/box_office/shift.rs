@@ -27,7 +27,7 @@ use self::{
     report::{sums, with},
 };
 use crate::{
-    auth::Actor,
+    auth::{Actor, Deed},
     clock, config, currency,
     db::{self, Tx},
 };
@@ -112,7 +112,8 @@ pub async fn open(
             });
         }
         let detail = format!("{} {}", asked.float_minor, asked.currency);
-        at.actor.writes(&mut tx, "shift_open", &detail, "a shift is opened with a float", now).await?;
+        let reason = "a shift is opened with a float";
+        at.actor.writes(&mut tx, Deed { verb: "shift_open", event_id: None, detail: &detail, reason }, now).await?;
         let opened = report(&mut tx, shift_id).await?.ok_or(ShiftError::Unknown)?;
         tx.commit().await?;
         Ok(opened)
@@ -197,7 +198,9 @@ pub async fn move_cash(pool: PgPool, at: At, key: String, asked: ShiftMoveReques
         .execute(&mut *tx)
         .await?;
         let detail = format!("{} {}", asked.amount_minor, so_far.currency);
-        at.actor.writes(&mut tx, &format!("shift_{}", asked.kind.name()), &detail, &asked.reason, now).await?;
+        let verb = format!("shift_{}", asked.kind.name());
+        let deed = Deed { verb: &verb, event_id: None, detail: &detail, reason: &asked.reason };
+        at.actor.writes(&mut tx, deed, now).await?;
         let moved = report(&mut tx, open.id).await?.ok_or(ShiftError::Unknown)?;
         tx.commit().await?;
         Ok(moved)
@@ -244,7 +247,8 @@ pub async fn close(
         let detail = format!("Z {number}, expected {expected_minor}, counted {counted_minor} {}", z.currency);
         let why =
             z.closed.as_ref().and_then(|closed| closed.explanation.as_deref()).unwrap_or("counted, and it agrees");
-        at.actor.writes(&mut tx, "shift_close", &detail, why, z.now).await?;
+        let deed = Deed { verb: "shift_close", event_id: None, detail: &detail, reason: why };
+        at.actor.writes(&mut tx, deed, z.now).await?;
         tx.commit().await?;
         Ok(z)
     })

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::leases;
 
 use crate::{
+    auth::{Deed, log},
     clock,
     db::{self, Tx},
 };
@@ -150,17 +151,8 @@ async fn change_in(tx: &mut Tx, terminal_id: Uuid, change: &TerminalChange, acto
     let revoking = revoke.then(|| ("terminal_revoke", old.name.clone()));
     let profiled = profile.map(|_| ("terminal_profile", old.name.clone()));
     for (verb, detail) in [renamed, locking, revoking, profiled].into_iter().flatten() {
-        sqlx::query!(
-            "insert into audit (at, verb, actor, terminal_id, detail, reason) values ($1, $2, $3, $4, $5, $6)",
-            now,
-            verb,
-            actor,
-            terminal_id,
-            detail,
-            change.reason
-        )
-        .execute(&mut **tx)
-        .await?;
+        let deed = Deed { verb, event_id: None, detail: &detail, reason: &change.reason };
+        log::write(tx, actor, Some(terminal_id), deed, now).await?;
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::Channel;
 use crate::{
-    auth::Actor,
+    auth::{Actor, Deed},
     clock,
     db::{self, Tx},
     seat_map::SeatNo,
@@ -269,7 +269,7 @@ async fn explain_prices(tx: &mut Tx, order_id: Uuid, basket: &Basket, now: DateT
                from event_seat s join price p on p.event_id = s.event_id and p.level = s.level, "order" o
                where l.order_id = $1 and l.seat_no = $2 and o.id = l.order_id and s.event_id = l.event_id
                  and s.seat_no = l.seat_no and p.ticket_type = l.ticket_type
-               returning o.code, o.currency, p.amount_minor as list_minor"#,
+               returning o.code, o.event_id, o.currency, p.amount_minor as list_minor"#,
             order_id,
             seat_no,
             other.reason
@@ -280,7 +280,9 @@ async fn explain_prices(tx: &mut Tx, order_id: Uuid, basket: &Basket, now: DateT
             "order {}, seat {seat_no}: {} instead of {} {}",
             line.code, other.amount_minor, line.list_minor, line.currency
         );
-        basket.actor.writes(tx, "price_override", &detail, &other.reason, now).await?;
+        let deed =
+            Deed { verb: "price_override", event_id: Some(line.event_id), detail: &detail, reason: &other.reason };
+        basket.actor.writes(tx, deed, now).await?;
     }
     Ok(())
 }

@@ -22,6 +22,7 @@ pub mod shifts; // the drawer of a terminal, and the day's lock
 pub mod members; // who is of the staff
 pub mod staff; // refunds, the gate, what is not settled
 pub mod staff_queue; // pace, pause and draw of a waiting room
+pub mod audit; // what people did
 pub mod staff_orders; // orders looked up, exchanged, noted
 pub mod assets; // the fan's page
 pub mod health; // alive, ready, numbers
@@ -140,6 +141,7 @@ fn api() -> OpenApiRouter<Hub> {
         .routes(routes!(staff_queue::changes))
         .routes(routes!(staff_queue::inside))
         .routes(routes!(staff_orders::search))
+        .routes(routes!(audit::audit))
         .routes(routes!(staff_orders::one))
         .routes(routes!(staff_orders::note))
         .routes(routes!(staff_orders::exchange))

@@ -233,3 +233,79 @@ async fn members_are_checked_before_anything_is_written() {
     assert_eq!(scene.count("select count(*) from staff").await, 1);
     scene.close().await;
 }
+
+#[tokio::test]
+async fn the_log_is_read_by_managers_and_operators_by_event_terminal_person_and_time() {
+    let scene = scene().await;
+    let event = scene.event;
+    let desk = Desk::open(&scene, "Window 2").await;
+    let clerk = desk.sign_in(&scene, "Ada", "clerk").await;
+    let boss = desk.sign_in(&scene, "Bob", "supervisor").await;
+    let manager = desk.sign_in(&scene, "Cleo", "manager").await;
+    clerk.post("/api/box-office/shifts", json!({ "float_minor": 500, "currency": "EUR" })).await.ok();
+    let sold = clerk.sell_for_cash(&clerk.hold(event, &[0]).await.ok(), 10_000).await.ok();
+    let reissue = format!("/api/box-office/tickets/{}/reissue", sold["order"]["tickets"][0]["id"].as_str().unwrap());
+    clerk.post(&reissue, json!({ "reason": "it got wet" })).await.ok();
+    let odd = "<img src=x onerror=alert(1)>";
+    for seat in 1..=19 {
+        let block = format!("/api/box-office/events/{event}/block");
+        boss.post(&block, json!({ "seats": [seat], "reason": odd })).await;
+    }
+    let log = |query: String| {
+        let manager = &manager;
+        async move { manager.get(&format!("/api/staff/audit?{query}")).await.ok() }
+    };
+    let verbs = |log: &Value| -> Vec<String> {
+        log["entries"].as_array().unwrap().iter().map(|e| e["verb"].as_str().unwrap().to_owned()).collect()
+    };
+    for till in [&clerk, &boss] {
+        assert_eq!(till.get("/api/staff/audit").await.code(), "role_too_low");
+    }
+    let of_event = log(format!("event_id={event}")).await;
+    assert_eq!(of_event["entries"].as_array().unwrap().len(), 21);
+    assert_eq!(verbs(&of_event)[19..], ["order_reissue", "sale_cash"], "the latest first");
+    assert_eq!(of_event["entries"][19]["reason"], "it got wet");
+    assert_eq!(log(format!("event_id={}", event + 1)).await["entries"], json!([]));
+    let sale = log("verb=sale_cash".into()).await["entries"][0].clone();
+    assert_eq!(
+        (&sale["staff_name"], &sale["terminal_name"], &sale["event_id"], &sale["reason"]),
+        (&json!("Ada"), &json!("Window 2"), &json!(event), &json!("a sale"))
+    );
+    let by_bob = log("person=bOB".into()).await;
+    assert!(by_bob["entries"].as_array().unwrap().iter().all(|e| e["staff_name"] == "Bob"));
+    assert_eq!(by_bob["entries"][0]["reason"], odd, "what people write is told as it is");
+    let terminal = sale["terminal_id"].as_str().unwrap();
+    assert!(verbs(&log(format!("terminal_id={terminal}")).await).contains(&"shift_open".to_owned()));
+    assert_eq!(log("terminal_id=00000000-0000-0000-0000-000000000000".into()).await["entries"], json!([]));
+    let at = sale["at"].as_str().unwrap().replace('+', "%2B");
+    assert!(verbs(&log(format!("since={at}")).await).contains(&"sale_cash".to_owned()));
+    assert!(!verbs(&log(format!("until={at}")).await).contains(&"sale_cash".to_owned()));
+    for bad in ["since=yesterday", "event_id=x", "terminal_id=x", "nobody=x"] {
+        assert_eq!(manager.get(&format!("/api/staff/audit?{bad}")).await.code(), "bad_request", "{bad}");
+    }
+    scene.close().await;
+}
+
+#[tokio::test]
+async fn a_long_log_is_read_page_by_page_without_a_gap_or_a_repeat() {
+    let scene = scene().await;
+    let desk = Desk::open(&scene, "Window 2").await;
+    let manager = desk.sign_in(&scene, "Cleo", "manager").await;
+    let many = "insert into audit (at, verb, actor, detail, reason)
+                select db_clock(), 'order_note', 'somebody', n::text, 'a test' from generate_series(1, 250) n";
+    scene.run(many).await;
+    let (mut seen, mut before) = (Vec::new(), String::new());
+    let mut pages = 0;
+    loop {
+        let page = manager.get(&format!("/api/staff/audit?verb=order_note{before}")).await.ok();
+        let entries = page["entries"].as_array().unwrap();
+        seen.extend(entries.iter().map(|e| e["detail"].as_str().unwrap().parse::<i32>().unwrap()));
+        pages += 1;
+        match page["before"].as_i64() {
+            Some(id) => before = format!("&before={id}"),
+            None => break,
+        }
+    }
+    assert_eq!((pages, seen), (3, (1..=250).rev().collect()));
+    scene.close().await;
+}

@@ -10,6 +10,7 @@ use sqlx::PgPool;
 
 use super::{At, ShiftError, list_of_day};
 use crate::{
+    auth::Deed,
     clock, config,
     db::{self, Tx},
 };
@@ -72,7 +73,8 @@ pub async fn lock(pool: PgPool, house: &config::BoxOffice, at: At, day: NaiveDat
         .execute(&mut *tx)
         .await?;
         if written.rows_affected() == 1 {
-            at.actor.writes(&mut tx, "day_lock", &day.to_string(), "the books of the day are closed", now).await?;
+            let (detail, reason) = (&*day.to_string(), "the books of the day are closed");
+            at.actor.writes(&mut tx, Deed { verb: "day_lock", event_id: None, detail, reason }, now).await?;
         }
         let lock =
             sqlx::query!("select locked_at, locked_by from day_lock where day = $1", day).fetch_one(&mut *tx).await?;
