@@ -26,6 +26,8 @@ pub struct Basket {
     pub ticket_types: HashMap<SeatNo, String>,
     /// Prices that staff say instead of the list's.
     pub prices: HashMap<SeatNo, OtherPrice>,
+    /// Whoever asks may say them. Who may not repeats what was said of this hold by somebody who may.
+    pub says_prices: bool,
     pub channel: Channel,
     pub actor: Actor,
 }
@@ -57,6 +59,8 @@ pub enum CheckoutError {
     /// Nothing can be paid that costs so much.
     #[error("the order costs {total_minor}")]
     TotalTooLarge { total_minor: i64 },
+    #[error("nobody who may has said this price of seat {seat_no}")]
+    PriceNotSaid { seat_no: SeatNo },
     #[error(transparent)]
     Database(#[from] sqlx::Error),
 }
@@ -109,6 +113,9 @@ async fn price_in(tx: &mut Tx, event_id: i64, basket: &Basket) -> Result<Uuid, C
     if hold.state != "live" || hold.held_until <= now {
         return Err(CheckoutError::HoldEnded);
     }
+    if !basket.says_prices && !basket.prices.is_empty() {
+        check_said(tx, open.as_ref().map(|open| open.id), basket).await?;
+    }
     let lines = lines(tx, event_id, basket, &hold.seat_nos).await?;
     let total_minor = lines.iter().map(|l| l.amount_minor).sum();
     if total_minor > TOTAL_MINOR_MAX {
@@ -131,6 +138,24 @@ async fn price_in(tx: &mut Tx, event_id: i64, basket: &Basket) -> Result<Uuid, C
         check_room(tx, event_id, now).await?;
     }
     Ok(insert(tx, event_id, basket, &lines, now).await?)
+}
+
+/// A price is said once for a hold, by whoever may; the clerk then sells at it.
+async fn check_said(tx: &mut Tx, open: Option<Uuid>, basket: &Basket) -> Result<(), CheckoutError> {
+    let said = sqlx::query!(
+        r#"select seat_no as "seat_no!", amount_minor, price_reason as "reason!" from order_line
+           where order_id = $1 and seat_no is not null and price_reason is not null"#,
+        open
+    )
+    .fetch_all(&mut **tx)
+    .await?;
+    let is_said = |seat_no: SeatNo, price: &OtherPrice| {
+        said.iter().any(|s| s.seat_no == seat_no && s.amount_minor == price.amount_minor && s.reason == price.reason)
+    };
+    match basket.prices.iter().find(|(seat_no, price)| !is_said(**seat_no, price)) {
+        Some((seat_no, _)) => Err(CheckoutError::PriceNotSaid { seat_no: *seat_no }),
+        None => Ok(()),
+    }
 }
 
 /// Whether one more may check out. Exact: the event's lock is held.

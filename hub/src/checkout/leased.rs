@@ -43,6 +43,7 @@ pub async fn sell_leased(tx: &mut Tx, sold: &LeasedSale<'_>, now: DateTime<Utc>)
         buyer_id,
         ticket_types: HashMap::new(), // the lines are given
         prices: HashMap::new(),
+        says_prices: false,
         channel: Channel::Counter,
         actor: sold.actor.clone(),
     };

@@ -267,10 +267,11 @@ fn basket(
 ) -> Result<Basket, Problem> {
     let channel = if acting.till.is_counter() { Channel::Counter } else { Channel::Kiosk };
     let (ticket_types, prices) = (orders::choices(tickets)?, other_prices(acting, prices)?);
-    Ok(Basket { hold_id, buyer_id, ticket_types, prices, channel, actor: acting.actor() })
+    let says_prices = acting.needs(StaffRole::Supervisor).is_ok();
+    Ok(Basket { hold_id, buyer_id, ticket_types, prices, says_prices, channel, actor: acting.actor() })
 }
 
-/// Prices of seats that are not the list's: at a counter, by a supervisor.
+/// Prices of seats that are not the list's: at a counter, and a supervisor says them ([`Basket::says_prices`]).
 fn other_prices(acting: &Acting, prices: Vec<PriceOverride>) -> Result<HashMap<SeatNo, OtherPrice>, Problem> {
     if prices.is_empty() {
         return Ok(HashMap::new());
@@ -278,7 +279,6 @@ fn other_prices(acting: &Acting, prices: Vec<PriceOverride>) -> Result<HashMap<S
     if !acting.till.is_counter() {
         return Err(Problem::new(Code::Forbidden).detail("A kiosk sells at list prices."));
     }
-    acting.needs(StaffRole::Supervisor)?;
     let mut others = HashMap::new();
     for price in prices {
         if !(0..=PRICE_MINOR_MAX).contains(&price.amount_minor) {

@@ -53,6 +53,7 @@ pub async fn check_out(
         buyer_id: buyer.buyer_id,
         ticket_types: choices(body.tickets)?,
         prices: HashMap::new(),
+        says_prices: false,
         channel: Channel::Web,
         actor: "buyer".into(),
     };
@@ -217,6 +218,9 @@ impl From<CheckoutError> for Problem {
             CheckoutError::TicketTypeUnknown { seat_no, ticket_type } => {
                 Problem::new(Code::TicketTypeUnknown).with("seat_no", seat_no).with("ticket_type", ticket_type)
             }
+            CheckoutError::PriceNotSaid { seat_no } => Problem::new(Code::RoleTooLow)
+                .detail("Another price is a supervisor's to say.")
+                .with("seats", vec![seat_no]),
             CheckoutError::TotalTooLarge { total_minor } => Problem::new(Code::TenderInvalid)
                 .detail("So much can't be paid at once: hold fewer seats.")
                 .with("total_minor", total_minor),

@@ -117,10 +117,21 @@ async fn a_price_is_changed_by_a_supervisor_with_a_reason_and_the_list_price_is_
     }
     let quoted = boss.post(&quote, with(restricted.clone())).await.ok()["order"].clone();
     assert_eq!(quoted["total_minor"], list / 2 + 700);
+    let repeated = clerk.post(&quote, with(restricted.clone())).await.ok()["order"].clone();
+    assert_eq!(repeated["id"], quoted["id"], "what a supervisor has said, a clerk repeats");
     let mut sale = with(restricted);
     sale["hold_id"] = held["hold"]["id"].clone();
     sale["tender"] = json!({ "kind": "cash", "received_minor": 20_000 });
-    let sold = boss.post("/api/box-office/sales", sale).await.ok();
+    for (prices, what) in [
+        (json!([price(1, 600, "a pillar in front of it")]), "another amount"),
+        (json!([price(1, 700, "a friend of mine")]), "another reason"),
+        (json!([price(0, 700, "a pillar in front of it")]), "another seat"),
+    ] {
+        let mut other = sale.clone();
+        other["prices"] = prices;
+        assert_eq!(clerk.post("/api/box-office/sales", other).await.code(), "role_too_low", "{what}");
+    }
+    let sold = clerk.post("/api/box-office/sales", sale).await.ok();
     assert_eq!((&sold["order"]["id"], &sold["order"]["total_minor"]), (&quoted["id"], &quoted["total_minor"]));
     let told = story(&clerk, event, 1).await;
     assert_eq!((&told["status"], &told["order"]["order_id"]), (&json!("sold"), &quoted["id"]));

@@ -491,6 +491,7 @@ async fn a_till_and_a_confirmation_of_one_hold_sell_it_once() {
         buyer_id: buyer,
         ticket_types: HashMap::new(),
         prices: HashMap::new(),
+        says_prices: false,
         channel: Channel::Web,
         actor: "test".into(),
     };
