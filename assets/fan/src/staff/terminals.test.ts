@@ -1,0 +1,32 @@
+// Whoever looks after terminals sees which of them need a hand.
+
+import { expect, it } from 'vitest';
+import { standing, type TerminalListed } from './terminals.ts';
+
+const NOW = '2026-11-30T20:00:00Z';
+const AT = '2026-11-30T19:59:00Z';
+
+function terminal(change: Partial<TerminalListed> = {}): TerminalListed {
+  const health = { version: '0.1.0', paper: 'ok', reader: 'ok' } as const;
+  const who = { id: '1', name: 'Counter 1', role: 'counter', revoked: false, locked_reason: null };
+  return { ...who, health, health_at: AT, ...change };
+}
+
+it('is well while it speaks and has paper', () => {
+  expect(standing(terminal(), NOW)).toBe('good');
+});
+
+it('asks for a hand without paper, printer or reader', () => {
+  for (const paper of ['out', 'offline'] as const)
+    expect(
+      standing(terminal({ health: { version: '1', paper, reader: 'none' } }), NOW),
+      paper,
+    ).toBe('bad');
+  const health = { version: '1', paper: 'ok', reader: 'offline' } as const;
+  expect(standing(terminal({ health }), NOW)).toBe('bad');
+});
+
+it('is silent if it said nothing for minutes, whatever it said last', () => {
+  expect(standing(terminal({ health: null, health_at: null }), NOW)).toBe('silent');
+  expect(standing(terminal({ health_at: '2026-11-30T19:56:59Z' }), NOW)).toBe('silent');
+});
