@@ -12,11 +12,17 @@ fn main() {
         "follow_reach",
         "sign_in",
         "sign_out",
+        "approve",
+        "end_approval",
         "leave_kiosk",
         "print_order",
         "print_doubts",
         "decide_print",
         "open_drawer",
+        "print_receipt",
+        "print_report",
+        "print_test_page",
+        "follow_scanner",
     ];
     let manifest = tauri_build::AppManifest::new().commands(commands);
     tauri_build::try_build(tauri_build::Attributes::new().app_manifest(manifest))

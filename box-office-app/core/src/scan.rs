@@ -110,6 +110,11 @@ impl Scanner {
         Self { settings, burst, open: false, too_long: false, last_ms: 0, passed, used }
     }
 
+    /// What the scanner is set to, from now on.
+    pub fn set_layout(&mut self, layout: Layout) {
+        self.settings.layout = layout;
+    }
+
     /// A key went down or up.
     pub fn key(&mut self, event: KeyEvent) -> Verdict {
         let mut verdict = if self.is_late(event.at_ms) { self.end_burst() } else { Verdict::default() };

@@ -13,6 +13,7 @@ pub mod record; // who this machine is, on disk
 pub mod relay; // asking
 pub mod feed; // the live map
 pub mod papers; // an order's tickets on paper
+pub mod health; // how it is, for whoever looks after it
 
 pub use record::{Address, Home, Record, Role, TokenFile, TokenStore};
 pub use relay::{Answer, Ask, AskError, Reach, Relay};

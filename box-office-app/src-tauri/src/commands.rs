@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 
 use fullhouse_box_office::{
     clock::Boottime,
-    print::Decision,
+    print::{Decision, End, order::Paid},
     terminal::{
         Address, Ask, AskError, Reach, Record, Relay, Role, TokenStore,
         exit::{self, ExitError},
@@ -202,10 +202,11 @@ pub async fn enrol_anew(app: AppHandle, shell: State<'_, Shell>) -> Outcome<()> 
     Ok(windows::open(&app)?)
 }
 
-/// Asks the hub. The answer: status and `Retry-After` in seconds, two bytes each (little endian), then the body.
+/// Asks the hub, in the name of whoever is signed in, or of whoever approves it. The answer: status and `Retry-After` in seconds, two bytes each (little endian), then the body.
 #[tauri::command]
-pub async fn ask(shell: State<'_, Shell>, ask: Ask) -> Outcome<Response> {
-    let answer = terminal(&shell)?.relay.ask(ask).await?;
+pub async fn ask(shell: State<'_, Shell>, ask: Ask, approved: Option<bool>) -> Outcome<Response> {
+    let relay = terminal(&shell)?.relay;
+    let answer = if approved == Some(true) { relay.ask_approved(ask).await? } else { relay.ask(ask).await? };
     let mut bytes = Vec::with_capacity(4 + answer.body.len());
     bytes.extend_from_slice(&answer.status.to_le_bytes());
     bytes.extend_from_slice(&answer.retry_after_s.to_le_bytes());
@@ -269,11 +270,31 @@ pub async fn sign_in(
     password: Option<String>,
     pin: Option<String>,
 ) -> Outcome<Value> {
-    let credentials = match (password, pin) {
+    Ok(terminal(&shell)?.relay.sign_in(credentials(&name, password, pin)).await?)
+}
+
+fn credentials(name: &str, password: Option<String>, pin: Option<String>) -> Value {
+    match (password, pin) {
         (_, Some(pin)) => json!({ "name": name, "pin": pin }),
         (password, None) => json!({ "name": name, "password": password.unwrap_or_default() }),
-    };
-    Ok(terminal(&shell)?.relay.sign_in(credentials).await?)
+    }
+}
+
+/// Signs in somebody who approves the one request that follows, beside whoever is signed in.
+#[tauri::command]
+pub async fn approve(
+    shell: State<'_, Shell>,
+    name: String,
+    password: Option<String>,
+    pin: Option<String>,
+) -> Outcome<Value> {
+    Ok(terminal(&shell)?.relay.approve(credentials(&name, password, pin)).await?)
+}
+
+#[tauri::command]
+pub async fn end_approval(shell: State<'_, Shell>) -> Outcome<()> {
+    terminal(&shell)?.relay.end_approval().await;
+    Ok(())
 }
 
 #[tauri::command]
@@ -328,4 +349,37 @@ pub async fn decide_print(
 #[tauri::command]
 pub async fn open_drawer(shell: State<'_, Shell>) -> Outcome<bool> {
     Ok(terminal(&shell)?.papers.kick().await?.is_ok())
+}
+
+/// A receipt of an order: handed over in cash and handed back, in minor units.
+#[tauri::command]
+pub async fn print_receipt(
+    shell: State<'_, Shell>,
+    order: Uuid,
+    cash_minor: i64,
+    change_minor: i64,
+    clerk: Option<String>,
+) -> Outcome<End> {
+    let Terminal { record, relay, papers } = terminal(&shell)?;
+    let order = relay.order(order).await?;
+    Ok(papers.receipt(&order, &Paid { cash_minor, change_minor }, &record.name, clerk).await?)
+}
+
+/// The report of a shift of this terminal's; none named: X, of the open one.
+#[tauri::command]
+pub async fn print_report(shell: State<'_, Shell>, shift: Option<Uuid>) -> Outcome<End> {
+    let Terminal { relay, papers, .. } = terminal(&shell)?;
+    let shift = relay.shift(shift).await?;
+    Ok(papers.report_of(&shift).await?)
+}
+
+#[tauri::command]
+pub async fn print_test_page(shell: State<'_, Shell>) -> Outcome<End> {
+    Ok(terminal(&shell)?.papers.test_page().await?)
+}
+
+/// Follows what the scanner reads; null: something that can't be read.
+#[tauri::command]
+pub fn follow_scanner(shell: State<'_, Shell>, scans: Channel<Option<String>>) {
+    shell.follow_scanner(scans);
 }

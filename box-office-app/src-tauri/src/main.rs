@@ -5,6 +5,7 @@
 
 mod tokens; // the system's keyring, or a file
 mod shell; // what the commands share
+mod scanner; // the keys of a counter's window
 mod windows; // one window: setup, counter or kiosk
 mod commands; // all that a screen can call
 
@@ -70,11 +71,17 @@ fn run(options: Options) -> Result<(), Box<dyn std::error::Error>> {
             commands::follow_reach,
             commands::sign_in,
             commands::sign_out,
+            commands::approve,
+            commands::end_approval,
             commands::leave_kiosk,
             commands::print_order,
             commands::print_doubts,
             commands::decide_print,
             commands::open_drawer,
+            commands::print_receipt,
+            commands::print_report,
+            commands::print_test_page,
+            commands::follow_scanner,
         ])
         .run(tauri::generate_context!())?;
     Ok(())

@@ -7,8 +7,8 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError, RwLock},
 };
 
-use fullhouse_box_office::terminal::{Home, Record, Relay, TokenStore, exit::Exit, papers::Papers};
-use tauri::async_runtime::JoinHandle;
+use fullhouse_box_office::terminal::{Home, Record, Relay, TokenStore, exit::Exit, health, papers::Papers};
+use tauri::{async_runtime::JoinHandle, ipc::Channel};
 use uuid::Uuid;
 
 use crate::{commands::Proposed, tokens::Tokens};
@@ -21,6 +21,10 @@ pub struct Shell {
     /// The last code that was sent, and its key: sent again, it makes no second terminal.
     pub sent: Mutex<Option<(String, Uuid)>>,
     feeds: Mutex<HashMap<u32, JoinHandle<()>>>,
+    /// Who hears what the scanner reads.
+    scans: Mutex<Option<Channel<Option<String>>>>,
+    /// Tells the hub how this terminal is.
+    health: Mutex<Option<JoinHandle<()>>>,
     /// Held while the program runs: two of them would write one journal.
     _alone: File,
 }
@@ -42,6 +46,8 @@ impl Shell {
             exit: Mutex::default(),
             sent: Mutex::default(),
             feeds: Mutex::default(),
+            scans: Mutex::default(),
+            health: Mutex::default(),
             _alone: alone,
             home,
         };
@@ -64,6 +70,13 @@ impl Shell {
     }
 
     pub fn set(&self, terminal: Option<Terminal>) {
+        let told = terminal.clone().map(|Terminal { relay, papers, .. }| {
+            tauri::async_runtime::spawn(health::tell(relay, papers, env!("CARGO_PKG_VERSION")))
+        });
+        let before = std::mem::replace(&mut *self.health.lock().unwrap_or_else(PoisonError::into_inner), told);
+        if let Some(before) = before {
+            before.abort();
+        }
         *self.terminal.write().unwrap_or_else(PoisonError::into_inner) = terminal;
     }
 
@@ -79,6 +92,17 @@ impl Shell {
     pub fn close_feed(&self, id: u32) {
         if let Some(task) = self.feeds().remove(&id) {
             task.abort();
+        }
+    }
+
+    pub fn follow_scanner(&self, scans: Channel<Option<String>>) {
+        *self.scans.lock().unwrap_or_else(PoisonError::into_inner) = Some(scans);
+    }
+
+    /// `None`: something was scanned that can't be read.
+    pub fn tell_scan(&self, text: Option<String>) {
+        if let Some(scans) = &*self.scans.lock().unwrap_or_else(PoisonError::into_inner) {
+            let _ = scans.send(text); // a page that is gone hears nothing
         }
     }
 

@@ -3,7 +3,7 @@
 use fullhouse_box_office::terminal::{Record, Role};
 use tauri::{AppHandle, Manager, WebviewUrl, WebviewWindow, WebviewWindowBuilder, WindowEvent};
 
-use crate::shell::Shell;
+use crate::{scanner, shell::Shell};
 
 const SETUP: &str = "setup";
 const COUNTER: &str = "counter";
@@ -27,8 +27,10 @@ pub fn open(app: &AppHandle) -> tauri::Result<()> {
     }
     let before: Vec<_> = app.webview_windows().into_values().collect();
     let window = build(app, label)?;
-    if label == KIOSK {
-        keep_open(&window);
+    match label {
+        KIOSK => keep_open(&window),
+        COUNTER => scanner::listen(&window)?,
+        _ => {}
     }
     for old in before {
         old.destroy()?;

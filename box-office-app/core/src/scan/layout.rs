@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
 use super::KeyEvent;
 
 /// A key by its place on the keyboard, whatever is printed on it: as Linux numbers them.
@@ -55,7 +57,8 @@ impl Code {
 }
 
 /// What a scanner believes the system's keyboard to be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Layout {
     Us,
     De,

@@ -6,16 +6,20 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use chrono::Local;
 use fullhouse_paper::fonts::Fonts;
 pub use fullhouse_paper::words::Language;
-use fullhouse_protocol::{orders::Order, tickets::PrintJobs};
+use fullhouse_protocol::{orders::Order, shift::ShiftReport, terminal::PaperState, tickets::PrintJobs};
 use serde::Serialize;
 use serde_json::json;
 use tokio::task::{self, JoinError};
 use uuid::Uuid;
 
 use super::{Ask, AskError, Home, Relay};
-use crate::print::{Decision, End, Job, Ledger, LedgerError, Page, Place, Printer, Profile, Status, Trouble, order};
+use crate::print::{
+    Decision, End, Job, Ledger, LedgerError, Page, Place, Printer, Profile, Receipt, Trouble, order, paper_state,
+    report, test_page,
+};
 
 /// How the printer is set up, as [`Profile`] is written; without it tickets are PDFs in a folder.
 const PROFILE: &str = "printer.json";
@@ -61,6 +65,8 @@ pub struct Papers(Arc<Inner>);
 struct Inner {
     printer: Printer,
     ledger: Mutex<Ledger>,
+    /// A printer does one thing at a time, and most take one connection.
+    at_work: Mutex<()>,
 }
 
 impl Papers {
@@ -72,7 +78,7 @@ impl Papers {
         };
         let ledger = Ledger::open(&home.folder().join(LEDGER), terminal).map_err(io::Error::other)?;
         let printer = Printer::new(profile, Fonts::new(&[FONTS.into()]));
-        Ok(Self(Arc::new(Inner { printer, ledger: Mutex::new(ledger) })))
+        Ok(Self(Arc::new(Inner { printer, ledger: Mutex::new(ledger), at_work: Mutex::default() })))
     }
 
     /// Whether what is printed comes out of a printer; else it is a file.
@@ -122,8 +128,17 @@ impl Papers {
         self.0.ledger().decide(job, decision, by)
     }
 
-    pub async fn status(&self) -> Result<Result<Status, Trouble>, PaperError> {
-        Ok(self.on_thread(|inner| inner.printer.status()).await?)
+    /// How the paper is; none while something is printed. A folder has no paper.
+    pub async fn state(&self) -> Option<PaperState> {
+        if !self.on_paper() {
+            return Some(PaperState::Unknown);
+        }
+        let inner = Arc::clone(&self.0);
+        let look = move || {
+            let _alone = inner.at_work.try_lock().ok()?;
+            Some(paper_state(inner.printer.status()))
+        };
+        task::spawn_blocking(look).await.ok().flatten()
     }
 
     /// Opens the drawer.
@@ -131,8 +146,33 @@ impl Papers {
         Ok(self.on_thread(|inner| inner.printer.kick()).await?)
     }
 
+    /// An order's receipt: what was paid in cash, at which till, by whom.
+    pub async fn receipt(
+        &self,
+        sold: &Order,
+        paid: &order::Paid,
+        till: &str,
+        clerk: Option<String>,
+    ) -> Result<End, PaperError> {
+        let at = sold.confirmed_at.unwrap_or(sold.created_at).with_timezone(&Local).naive_local();
+        let place = [&*sold.venue, &*sold.city].into_iter().filter(|part| !part.trim().is_empty());
+        let house = vec![place.collect::<Vec<_>>().join(", ")];
+        let receipt = order::receipt(sold, Language::default(), paid, at);
+        self.page(Receipt { house, till: till.to_owned(), clerk, ..receipt }.page()).await
+    }
+
+    /// A drawer's report: X or Z.
+    pub async fn report_of(&self, shift: &ShiftReport) -> Result<End, PaperError> {
+        self.page(report(shift, Language::default(), &Local)).await
+    }
+
+    /// Shows whether printer and scanner work.
+    pub async fn test_page(&self) -> Result<End, PaperError> {
+        self.page(test_page(self.0.printer.profile(), Language::default())).await
+    }
+
     /// A page that nobody keeps a ledger of.
-    pub async fn page(&self, page: Page) -> Result<End, PaperError> {
+    async fn page(&self, page: Page) -> Result<End, PaperError> {
         Ok(self.on_thread(move |inner| inner.printer.print(&page)).await?)
     }
 
@@ -141,7 +181,11 @@ impl Papers {
         work: impl FnOnce(&Inner) -> T + Send + 'static,
     ) -> Result<T, JoinError> {
         let inner = Arc::clone(&self.0);
-        task::spawn_blocking(move || work(&inner)).await
+        let alone = move || {
+            let _alone = inner.at_work.lock().unwrap_or_else(PoisonError::into_inner);
+            work(&inner)
+        };
+        task::spawn_blocking(alone).await
     }
 }
 

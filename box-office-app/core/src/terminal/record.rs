@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::Token;
+use crate::scan::Layout;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -102,6 +103,7 @@ pub struct Home(PathBuf);
 
 const RECORD: &str = "terminal.json";
 const TOKEN: &str = "token";
+const SCANNER: &str = "scanner.json";
 
 impl Home {
     pub fn open(folder: &Path) -> io::Result<Self> {
@@ -130,6 +132,16 @@ impl Home {
 
     pub fn forget(&self) -> io::Result<()> {
         remove(&self.0.join(RECORD))
+    }
+
+    /// What this terminal's scanner is set to, as it was learnt; what can't be read is learnt anew.
+    pub fn scanner_layout(&self) -> Layout {
+        let kept = fs::read(self.0.join(SCANNER)).ok();
+        kept.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or(Layout::Us)
+    }
+
+    pub fn keep_scanner_layout(&self, layout: Layout) -> io::Result<()> {
+        self.replace(SCANNER, &serde_json::to_vec(&layout)?)
     }
 
     /// Where the token is kept if the system has no keyring.
@@ -215,6 +227,18 @@ mod tests {
         home.forget().unwrap();
         home.forget().unwrap();
         assert_eq!(home.token_file().read().unwrap(), None);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_scanners_layout_is_kept_and_learnt_anew_if_it_is_lost() {
+        let folder = folder("scanner");
+        let home = Home::open(&folder).unwrap();
+        assert_eq!(home.scanner_layout(), Layout::Us);
+        home.keep_scanner_layout(Layout::Fr).unwrap();
+        assert_eq!(home.scanner_layout(), Layout::Fr);
+        fs::write(folder.join(SCANNER), "\"klingon\"").unwrap();
+        assert_eq!(home.scanner_layout(), Layout::Us);
         fs::remove_dir_all(folder).unwrap();
     }
 

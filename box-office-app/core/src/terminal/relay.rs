@@ -5,15 +5,15 @@
 
 use std::{
     sync::{
-        Arc, RwLock,
+        Arc, PoisonError, RwLock,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
 };
 
-use fullhouse_protocol::orders::Order;
+use fullhouse_protocol::{orders::Order, shift::ShiftReport};
 use reqwest::{
-    Client, Method, Response, StatusCode,
+    Client, Method, RequestBuilder, Response, StatusCode,
     header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER},
 };
 use serde::{Deserialize, de::DeserializeOwned};
@@ -90,6 +90,8 @@ struct Inner {
     role: Option<Role>,
     token: Option<Token>,
     staff: RwLock<Option<Token>>,
+    /// Of somebody who came to approve one request.
+    approver: RwLock<Option<Token>>,
     reach: watch::Receiver<Reach>,
     sockets: AtomicU32,
     beat: JoinHandle<()>,
@@ -121,8 +123,8 @@ impl Relay {
             .build()?;
         let (tell, reach) = watch::channel(Reach::Unknown);
         let beat = tokio::spawn(beat(client.clone(), format!("{}/healthz", hub.as_str()), tell));
-        let (staff, sockets) = (RwLock::new(None), AtomicU32::new(0));
-        Ok(Self(Arc::new(Inner { hub, client, role, token, staff, reach, sockets, beat })))
+        let (staff, approver, sockets) = (RwLock::new(None), RwLock::new(None), AtomicU32::new(0));
+        Ok(Self(Arc::new(Inner { hub, client, role, token, staff, approver, reach, sockets, beat })))
     }
 
     /// Follows whether the hub can be reached.
@@ -143,6 +145,16 @@ impl Relay {
         self.send(&ask).await
     }
 
+    /// The same, in the name of whoever approves it ([`Relay::approve`]).
+    pub async fn ask_approved(&self, ask: Ask) -> Result<Answer, AskError> {
+        let role = self.0.role.ok_or(AskError::NotAllowed)?;
+        let approver = held(&self.0.approver).ok_or(AskError::NotAllowed)?;
+        if !may_ask(role, &ask.method, &ask.target) {
+            return Err(AskError::NotAllowed);
+        }
+        answered(self.request_as(&ask, Some(approver))?).await
+    }
+
     /// Makes this machine a terminal. `key` is the same whenever the same code is sent again.
     pub async fn enrol(&self, code: &str, key: Uuid) -> Result<Enrolled, AskError> {
         self.post("/api/box-office/enrol", json!({ "code": code, "key": key })).await
@@ -156,22 +168,43 @@ impl Relay {
 
     /// Signs somebody in by `{name, password}` or `{name, pin}`: who it is, without the token, which stays here.
     pub async fn sign_in(&self, credentials: Value) -> Result<Value, AskError> {
-        self.set_staff(None);
-        let mut who: Value = self.post("/api/box-office/sign-in", credentials).await?;
-        let token = who.as_object_mut().and_then(|fields| fields.remove("token"));
-        let Some(Value::String(token)) = token else {
-            return Err(AskError::NoAnswer);
-        };
-        self.set_staff(Some(Token::new(token)));
+        keep(&self.0.staff, None);
+        let (who, token) = self.person(credentials).await?;
+        keep(&self.0.staff, Some(token));
         Ok(who)
     }
 
     /// Signs out, here at once and at the hub if it can be reached: without the token nobody can go on.
     pub async fn sign_out(&self) {
+        self.leave(&self.0.staff).await;
+    }
+
+    /// Signs somebody in beside whoever is, for [`Relay::ask_approved`], until [`Relay::end_approval`].
+    pub async fn approve(&self, credentials: Value) -> Result<Value, AskError> {
+        let (who, token) = self.person(credentials).await?;
+        keep(&self.0.approver, Some(token));
+        Ok(who)
+    }
+
+    pub async fn end_approval(&self) {
+        self.leave(&self.0.approver).await;
+    }
+
+    /// Who it is, and their token apart from it.
+    async fn person(&self, credentials: Value) -> Result<(Value, Token), AskError> {
+        let mut who: Value = self.post("/api/box-office/sign-in", credentials).await?;
+        let token = who.as_object_mut().and_then(|fields| fields.remove("token"));
+        let Some(Value::String(token)) = token else {
+            return Err(AskError::NoAnswer);
+        };
+        Ok((who, Token::new(token)))
+    }
+
+    async fn leave(&self, person: &RwLock<Option<Token>>) {
         let ask = Ask { method: "POST".into(), target: "/api/box-office/sign-out".into(), body: None, key: None };
-        let request = self.request(&ask);
-        self.set_staff(None);
-        if let Ok(request) = request {
+        let Some(token) = held(person) else { return };
+        keep(person, None);
+        if let Ok(request) = self.request_as(&ask, Some(token)) {
             let _ = request.send().await; // a session that the hub keeps ends by its time
         }
     }
@@ -179,10 +212,6 @@ impl Relay {
     /// Whether somebody is signed in, as far as is known here.
     pub fn is_signed_in(&self) -> bool {
         self.0.staff.read().is_ok_and(|staff| staff.is_some())
-    }
-
-    fn set_staff(&self, token: Option<Token>) {
-        *self.0.staff.write().unwrap_or_else(std::sync::PoisonError::into_inner) = token;
     }
 
     /// An order as this terminal may see it: any at a counter, its own at a kiosk.
@@ -195,22 +224,25 @@ impl Relay {
         Ok(read::<OfOrder>(self.send(&ask).await?)?.order)
     }
 
+    /// A shift of this terminal's; none named: the open one.
+    pub async fn shift(&self, id: Option<Uuid>) -> Result<ShiftReport, AskError> {
+        let shift = id.map_or_else(|| "current".to_owned(), |id| id.to_string());
+        let target = format!("/api/box-office/shifts/{shift}");
+        read(self.send(&Ask { method: "GET".into(), target, body: None, key: None }).await?)
+    }
+
     pub(super) async fn post<T: DeserializeOwned>(&self, target: &str, body: Value) -> Result<T, AskError> {
         let ask = Ask { method: "POST".into(), target: target.into(), body: Some(body), key: None };
         read(self.send(&ask).await?)
     }
 
     pub(super) async fn send(&self, ask: &Ask) -> Result<Answer, AskError> {
-        let response = self.request(ask)?.send().await.map_err(|_| AskError::NoAnswer)?;
-        let status = response.status().as_u16();
-        let retry_after_s = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-        let body = bounded(response).await?;
-        Ok(Answer { status, retry_after_s: retry_after_s.unwrap_or(0), body })
+        answered(self.request_as(ask, held(&self.0.staff))?).await
     }
 
-    fn request(&self, ask: &Ask) -> Result<reqwest::RequestBuilder, AskError> {
+    fn request_as(&self, ask: &Ask, person: Option<Token>) -> Result<RequestBuilder, AskError> {
         let method = Method::from_bytes(ask.method.as_bytes()).map_err(|_| AskError::NotAllowed)?;
-        let mut request = self.authorized(method, &ask.target)?;
+        let mut request = self.authorized_as(method, &ask.target, person)?;
         if let Some(key) = &ask.key {
             request = request.header(IDEMPOTENCY_KEY, key);
         }
@@ -225,14 +257,17 @@ impl Relay {
     }
 
     /// A request with the tokens that there are.
-    pub(super) fn authorized(&self, method: Method, target: &str) -> Result<reqwest::RequestBuilder, AskError> {
+    pub(super) fn authorized(&self, method: Method, target: &str) -> Result<RequestBuilder, AskError> {
+        self.authorized_as(method, target, held(&self.0.staff))
+    }
+
+    fn authorized_as(&self, method: Method, target: &str, person: Option<Token>) -> Result<RequestBuilder, AskError> {
         let mut request = self.0.client.request(method, format!("{}{target}", self.0.hub.as_str()));
         if let Some(token) = &self.0.token {
             request = request.header(AUTHORIZATION, secret(&format!("Bearer {}", token.reveal()))?);
         }
-        let staff = self.0.staff.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-        if let Some(staff) = staff {
-            request = request.header(STAFF, secret(staff.reveal())?);
+        if let Some(person) = person {
+            request = request.header(STAFF, secret(person.reveal())?);
         }
         Ok(request)
     }
@@ -245,6 +280,22 @@ impl Relay {
     pub fn sockets_open(&self) -> u32 {
         self.0.sockets.load(Ordering::Relaxed)
     }
+}
+
+fn held(person: &RwLock<Option<Token>>) -> Option<Token> {
+    person.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+fn keep(person: &RwLock<Option<Token>>, token: Option<Token>) {
+    *person.write().unwrap_or_else(PoisonError::into_inner) = token;
+}
+
+async fn answered(request: RequestBuilder) -> Result<Answer, AskError> {
+    let response = request.send().await.map_err(|_| AskError::NoAnswer)?;
+    let status = response.status().as_u16();
+    let retry_after_s = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+    let body = bounded(response).await?;
+    Ok(Answer { status, retry_after_s: retry_after_s.unwrap_or(0), body })
 }
 
 /// What both ways to look an order up answer with.
