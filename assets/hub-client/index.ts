@@ -4,7 +4,7 @@
 export { Backoff } from './backoff.ts';
 export { ProblemError, Requests, UnknownOutcome } from './requests.ts';
 export { Hub } from './http.ts';
-export { TillHub } from './till.ts';
+export { TillHub, type SeatVerb } from './till.ts';
 export { KeyRing, type KeyStore } from './keys.ts';
 export { ServerClock } from './clock.ts';
 export { Feed } from './feed.ts';

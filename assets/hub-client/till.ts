@@ -1,6 +1,10 @@
 // What a till or kiosk asks the hub. The tokens are added by whoever sends it: the desktop's core, or a test's page.
 
 import type {
+  AuditLog,
+  CustomerHold,
+  CustomerHoldWish,
+  DayLocked,
   EventList,
   EventPage,
   ExchangeAnswer,
@@ -8,9 +12,14 @@ import type {
   Geometry,
   GivenBack,
   HoldAnswer,
+  LogWanted,
   Order,
   OrderFound,
+  PriceOverride,
   RefundWish,
+  SeatStory,
+  SectionBlocked,
+  ShiftListed,
   ShiftMoveKind,
   ShiftReport,
   Denomination,
@@ -23,10 +32,14 @@ import type {
   TillHoldRequest,
   TillSaleAnswer,
   TillTender,
+  WillCallOrder,
 } from '../protocol/index.ts';
 import { Requests, TRIES } from './requests.ts';
 
 const AT = '/api/box-office';
+
+/** Out of the sale; back on sale; given up for good; and on sale after all. */
+export type SeatVerb = 'block' | 'unblock' | 'kill' | 'revive';
 
 export class TillHub extends Requests {
   terminal = () => this.get<TerminalSelf>(`${AT}/terminal`);
@@ -42,8 +55,8 @@ export class TillHub extends Requests {
 
   hold = (request: TillHoldRequest) =>
     this.once<TillHoldAnswer>('till.hold', `${AT}/holds`, request);
-  quote = (hold: string, buyer: string, tickets: TicketChoice[]) =>
-    this.again<{ order: Order }>(`${AT}/holds/${hold}/quote`, { buyer_id: buyer, tickets });
+  quote = (hold: string, buyer: string, tickets: TicketChoice[], prices: PriceOverride[]) =>
+    this.again<{ order: Order }>(`${AT}/holds/${hold}/quote`, { buyer_id: buyer, tickets, prices });
   release = (hold: string, buyer: string) =>
     this.again<HoldAnswer>(`${AT}/holds/${hold}/release`, { buyer_id: buyer });
   /** Asked again with the same tender, it answers with the same order. */
@@ -61,12 +74,25 @@ export class TillHub extends Requests {
   stopCard = (order: string, keepIfPaid: boolean) =>
     this.again<{ order: Order }>(`${AT}/card-sales/${order}/stop`, { keep_if_paid: keepIfPaid });
 
-  // ---- seats ----
+  // ---- seats put aside ----
 
-  block = (event: number, seats: number[], reason: string) =>
-    this.again<void>(`${AT}/events/${event}/block`, { seats, reason });
-  unblock = (event: number, seats: number[], reason: string) =>
-    this.again<void>(`${AT}/events/${event}/unblock`, { seats, reason });
+  customerHolds = (event: number) =>
+    this.get<{ holds: CustomerHold[] }>(`${AT}/customer-holds?event_id=${event}`);
+  putAside = (wish: CustomerHoldWish) =>
+    this.once<CustomerHold>('till.aside', `${AT}/customer-holds`, wish);
+  letGo = (hold: string, reason: string) =>
+    this.again<void>(`${AT}/customer-holds/${hold}/release`, { reason });
+
+  // ---- seats of the house ----
+
+  /** All of them, or none if one can't be. */
+  setSeats = (event: number, verb: SeatVerb, seats: number[], reason: string) =>
+    this.again<void>(`${AT}/events/${event}/${verb}`, { seats, reason });
+  /** Whatever can be of a section. */
+  setSection = (event: number, verb: SeatVerb, section: string, reason: string) =>
+    this.again<SectionBlocked>(`${AT}/events/${event}/${verb}`, { section, reason });
+  seat = (event: number, seat: number) =>
+    this.get<SeatStory>(`${AT}/events/${event}/seats/${seat}`);
 
   // ---- orders ----
 
@@ -86,9 +112,20 @@ export class TillHub extends Requests {
   reissue = (ticket: string, reason: string) =>
     this.again<{ ticket_id: string }>(`${AT}/tickets/${ticket}/reissue`, { reason });
 
+  /** Of an order whose card could not be charged: cash, handed over. */
+  payDue = (order: string, receivedMinor: number) =>
+    this.once<TillSaleAnswer>(`till.due.${order}`, `/api/staff/orders/${order}/pay`, {
+      received_minor: receivedMinor,
+    });
+  willCall = (event: number) =>
+    this.get<{ orders: WillCallOrder[] }>(`${AT}/events/${event}/will-call`);
+
   // ---- the drawer ----
 
   shift = () => this.get<ShiftReport>(`${AT}/shifts/current`);
+  shifts = () => this.get<{ shifts: ShiftListed[] }>(`${AT}/shifts`);
+  shiftOf = (id: string) => this.get<ShiftReport>(`${AT}/shifts/${id}`);
+  lockDay = (date: string) => this.again<DayLocked>(`${AT}/day-lock`, { date });
   openShift = (floatMinor: number, currency: string) =>
     this.send<ShiftReport>('POST', `${AT}/shifts`, { body: { float_minor: floatMinor, currency } });
   moveCash = (kind: ShiftMoveKind, amountMinor: number, reason: string) =>
@@ -103,6 +140,14 @@ export class TillHub extends Requests {
       counted,
       explanation,
     });
+
+  // ---- what people did ----
+
+  log = (wanted: LogWanted) => {
+    const given = Object.entries(wanted).filter(([, value]) => value !== undefined && value !== '');
+    const query = new URLSearchParams(given.map(([name, value]) => [name, String(value)]));
+    return this.get<AuditLog>(`/api/staff/audit?${query}`);
+  };
 
   /** A write that answers the same when it is asked again. */
   private again<T>(address: string, body: unknown): Promise<T> {

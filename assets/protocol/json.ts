@@ -203,6 +203,8 @@ export interface Attempt {
   seats_until: string | null;
   /** Money that came although nothing was sold for it: it goes back, whatever else is said here. */
   refund?: AttemptRefund | null;
+  /** The card that paid, once it has. */
+  card?: { brand: string; last4: string } | null;
 }
 
 export interface AttemptRefund {

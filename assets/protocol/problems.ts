@@ -28,6 +28,10 @@ export interface Problem {
   opens_at?: string;
   /** attempt_live */
   attempt_id?: string;
+  /** until_invalid */
+  latest?: string;
+  /** shifts_open */
+  shifts?: { terminal_name: string; opened_by: string }[];
   /** From the header `Retry-After`, in seconds. */
   retry_after_s?: number;
 }

@@ -47,11 +47,19 @@ export interface TillHoldRequest {
 
 export type TillHoldAnswer = HoldAnswer & { buyer_id: string };
 
+/** What a seat costs instead of its list price; a supervisor's to say. */
+export interface PriceOverride {
+  seat_no: number;
+  amount_minor: number;
+  reason: string;
+}
+
 /** A customer's seats, and as what they are sold. */
 export interface TillBasket {
   hold_id: string;
   buyer_id: string;
   tickets: TicketChoice[];
+  prices: PriceOverride[];
 }
 
 export type TillTender =
@@ -60,6 +68,77 @@ export type TillTender =
 export interface TillSaleAnswer {
   order: Order;
   change_minor: number;
+}
+
+/** What became of a section. */
+export interface SectionBlocked {
+  changed: number[];
+  /** Held, sold, given up for good, or otherwise not to be changed. */
+  left: number[];
+}
+
+export interface CustomerHoldWish {
+  event_id: number;
+  seats: number[];
+  name: string;
+  until: string;
+  note: string;
+}
+
+/** Seats that wait for somebody; any counter sells them. */
+export interface CustomerHold extends CustomerHoldWish {
+  hold_id: string;
+  buyer_id: string;
+  made_by: string;
+  made_at: string;
+}
+
+/** Whose a seat is, and whatever happened to it, the latest first. */
+export interface SeatStory {
+  event_id: number;
+  seat_no: number;
+  section: string;
+  row: string;
+  number: string;
+  category: string;
+  status: 'free' | 'held' | 'sold' | 'blocked' | 'dead';
+  held_until: string | null;
+  /** `web`, or the terminal's name. */
+  held_by: string | null;
+  customer: CustomerHold | null;
+  order: OrderFound | null;
+  sales: {
+    order_id: string;
+    order_code: string;
+    channel: string;
+    state: 'sold' | 'void' | 'exchanged';
+    amount_minor: number;
+    currency: string;
+    list_minor: number | null;
+    price_reason: string | null;
+    sold_at: string;
+  }[];
+  tickets: {
+    ticket_id: string;
+    order_id: string;
+    state: string;
+    void_reason: string | null;
+    printed: boolean;
+    created_at: string;
+  }[];
+  notes: { verb: string; reason: string; actor: string; at: string }[];
+}
+
+/** An order whose tickets were never printed. */
+export interface WillCallOrder {
+  order_id: string;
+  code: string;
+  buyer_name: string | null;
+  buyer_email: string | null;
+  channel: string;
+  created_at: string;
+  /** Whose tickets wait. */
+  seats: number[];
 }
 
 export interface OrderFound {
@@ -154,4 +233,56 @@ export interface ShiftReport {
     explanation: string | null;
   } | null;
   now: string;
+}
+
+/** What of the log is looked for; what is left out does not matter. */
+export interface LogWanted {
+  event_id?: number;
+  terminal_id?: string;
+  person?: string;
+  verb?: string;
+  since?: string;
+  until?: string;
+  before?: number;
+}
+
+/** What people did, the latest first. */
+export interface AuditLog {
+  entries: Logged[];
+  /** Ask for what is older with it. */
+  before: number | null;
+}
+
+export interface Logged {
+  id: number;
+  at: string;
+  verb: string;
+  actor: string;
+  staff_name: string | null;
+  terminal_id: string | null;
+  terminal_name: string | null;
+  event_id: number | null;
+  event_name: string | null;
+  detail: string;
+  reason: string;
+}
+
+export interface ShiftListed {
+  shift_id: string;
+  terminal_name: string;
+  business_day: string;
+  opened_at: string;
+  opened_by: string;
+  /** None: open. */
+  z_number: number | null;
+  closed_at: string | null;
+  variance_minor: number | null;
+  currency: string;
+}
+
+export interface DayLocked {
+  date: string;
+  locked_at: string;
+  locked_by: string;
+  shifts: ShiftListed[];
 }

@@ -15,6 +15,22 @@ const BINARY = resolve(process.env.CARGO_TARGET_DIR ?? 'target', 'debug', 'box-o
 const ELEMENT = 'element-6066-11e4-a52e-4f735466cecf';
 const STARTS_WITHIN_MS = 60_000;
 
+/** The numbers by which X knows keys, from the row of digits down. */
+const ROWS = [
+  [10, '1234567890-'],
+  [24, 'qwertyuiop'],
+  [38, "asdfghjkl:'"],
+  [52, 'zxcvbnm,./'],
+];
+const [ENTER, SHIFT] = [36, 50];
+
+function keycode(letter) {
+  if (letter === '\n') return ENTER;
+  const [first, row] = ROWS.find(([, row]) => row.includes(letter)) ?? [];
+  if (!row) throw new Error(`no key for ${letter}`);
+  return first + row.indexOf(letter);
+}
+
 /** A port that nobody listens on now. */
 async function freePort() {
   const server = createServer().listen(0, '127.0.0.1');
@@ -123,6 +139,32 @@ export class Desk {
   async picture(file) {
     const run = promisify(execFile);
     await run('import', ['-display', this.display, '-window', 'root', file], { timeout: HUNG });
+  }
+
+  /** Keys of the keyboard itself go down and up, as a scanner sends them that is set to a US keyboard. */
+  async scan(text) {
+    const presses = [...text, '\n'].flatMap((letter) => {
+      const key = ['key', '--delay', '1', String(keycode(letter.toLowerCase()))];
+      const shifted = /[A-Z:]/.test(letter);
+      return shifted ? ['keydown', String(SHIFT), ...key, 'keyup', String(SHIFT)] : key;
+    });
+    await this.#run('xdotool', presses);
+  }
+
+  /** A hand types: a key after the other, with time between them. */
+  async typeByHand(text) {
+    await this.#run('xdotool', ['type', '--delay', '80', text]);
+  }
+
+  /** The system's own layout, such as `fr`, and whether Caps Lock is on from now on. */
+  async layout(name, { capsLock = false } = {}) {
+    await this.#run('setxkbmap', [name]);
+    if (capsLock) await this.#run('xdotool', ['key', 'Caps_Lock']);
+  }
+
+  async #run(program, args) {
+    const env = { ...process.env, DISPLAY: this.display };
+    await promisify(execFile)(program, args, { env, timeout: HUNG });
   }
 
   async #ask(method, path, body) {

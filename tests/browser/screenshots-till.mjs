@@ -4,36 +4,40 @@
 import { browser, freeSeats, House } from './house.mjs';
 import { Desk } from './desk.mjs';
 import {
+  CLERK,
   codeFor,
   enrolled,
   hire,
   holdCard,
+  MANAGER,
   mapOf,
   openHall,
   openShift,
   readerOf,
   screensOf,
   signIn,
-  SUPERVISOR,
   touchSeat,
 } from './till.mjs';
 
 const OUT = 'assets/screenshots';
 const CROWD = 80;
+/** All of them, or what is named: `node tests/browser/screenshots-till.mjs counter`. */
+const wanted = (part) => process.argv.length < 3 || process.argv.includes(part);
 const CROWD_SETTLES_MS = 30_000;
 
 const house = await House.open({ crowd: CROWD });
 const chrome = await browser();
 const screens = await screensOf(house);
 try {
-  await hire(house, SUPERVISOR, 'supervisor');
+  await hire(house, CLERK, 'clerk');
+  await hire(house, MANAGER, 'manager');
   const { events } = await house.api('/api/events');
   const onSale = events.filter((one) => one.sale === 'on_sale' && !one.has_line);
   onSale.sort((a, b) => b.seats_total - a.seats_total);
   await new Promise((resolve) => setTimeout(resolve, CROWD_SETTLES_MS));
-  await counter(onSale[0], onSale.at(-1));
-  await kiosk(onSale[0]);
-  await window();
+  if (wanted('counter')) await counter(onSale[0], onSale.at(-1));
+  if (wanted('kiosk')) await kiosk(onSale[0]);
+  if (wanted('window')) await window();
 } finally {
   await chrome.close();
   await screens.close();
@@ -44,44 +48,109 @@ async function counter(largest, small) {
   const page = await enrolled(chrome, house, screens, 'Counter 1', 'counter', {
     colorScheme: 'light',
   });
-  await page.getByTestId('sign-in-form').waitFor();
+  const click = (id) => page.getByTestId(id).first().click();
+  const fill = (id, text) => page.getByTestId(id).fill(text);
+  const shows = (id) => page.getByTestId(id).first().waitFor();
+  const touch = async (count) => {
+    for (const seat of await freeSeats(house, small.slug, count)) await touchSeat(page, seat);
+  };
+  await shows('sign-in-form');
   await picture(page, 'till-sign-in');
-  await signIn(page, SUPERVISOR);
+  await signIn(page, MANAGER);
+  await page.keyboard.press('F3');
+  await shows('shift-open-form');
+  await picture(page, 'till-shift-open');
   await openShift(page, '200', small.currency);
   await openHall(page, largest.id);
   await picture(page, 'till-hall');
   await openHall(page, small.id);
-  for (const seat of await freeSeats(house, small.slug, 2)) await touchSeat(page, seat);
+  await touch(2);
   await picture(page, 'till-picked');
-  await page.getByTestId('take').click();
-  await page.getByTestId('total').waitFor();
+  await click('aside');
+  await fill('aside-name', 'Mrs Lovelace');
+  await fill('aside-note', 'Comes at six, pays in cash.');
+  await picture(page, 'till-put-aside');
+  await click('aside-go');
+  await shows('aside-done');
+  await touch(2);
+  await click('take');
+  await shows('total');
+  await click('held-price');
+  await fill('price-amount', '12');
+  await fill('price-reason', 'a pillar in front of it');
+  await picture(page, 'till-price');
+  await click('price-set');
+  await page.getByTestId('price-dialog').waitFor({ state: 'detached' });
   await picture(page, 'till-held');
   await page.keyboard.press('F8');
   await page.getByTestId('cash-likely').nth(1).click();
   await picture(page, 'till-cash');
   await page.keyboard.press('Enter');
-  await page.getByTestId('sold').waitFor();
+  await shows('sold');
   await picture(page, 'till-sold');
   const code = await page.getByTestId('order-code').innerText();
-  await page.getByTestId('next').click();
+  await click('next');
   await page.keyboard.press('F2');
-  await page.getByTestId('find').fill(code);
+  await fill('find', code);
   await page.keyboard.press('Enter');
-  await page.getByTestId('order').waitFor();
-  await page.getByTestId('order-seat').first().click();
+  await shows('order');
+  await click('order-seat');
   await picture(page, 'till-order');
-  await page.getByTestId('refund').click();
+  await click('refund');
   await picture(page, 'till-give-back');
   await page.keyboard.press('Escape');
-  await page.keyboard.press('F3');
-  await page.getByTestId('x-report').waitFor();
-  await picture(page, 'till-shift');
-  await page.getByTestId('shift-count').click();
-  await page.getByTestId('count-form').waitFor();
-  await picture(page, 'till-count');
+  await page.keyboard.press('F4');
+  await shows('aside-hold');
+  await click('will-call-all');
+  await picture(page, 'till-waiting');
   await page.keyboard.press('F1');
+  const sold = await page.evaluate(() => {
+    for (let seat = 0; seat < 100_000; seat++)
+      if (window.__fullhouse.status(seat) === 2) return seat;
+    throw new Error('nothing is sold');
+  });
+  await touchSeat(page, sold);
+  await shows('seat-status');
+  await picture(page, 'till-seat');
+  await page.keyboard.press('Escape');
+  await click('house');
+  await fill('block-reason', 'a camera stands here');
+  await touch(3);
+  await picture(page, 'till-house');
+  await click('house-end');
+  await page.keyboard.press('F3');
+  await shows('x-report');
+  await fill('move-amount', '100');
+  await fill('move-reason', 'too much in the drawer');
+  await click('move');
+  await shows('moved');
+  await picture(page, 'till-shift');
+  await click('shift-count');
+  await shows('count-form');
+  await fill('count-5000', '3');
+  await fill('count-2000', '1');
+  await picture(page, 'till-count');
+  await fill('variance-why', 'counted in a hurry');
+  await click('shift-close');
+  await shows('z-report');
+  await picture(page, 'till-z');
+  await page.keyboard.press('F5');
+  await shows('logged');
+  await picture(page, 'till-log');
+  await page.keyboard.press('F12');
+  await signIn(page, CLERK);
+  await page.keyboard.press('F1');
+  await page.keyboard.press('F6');
+  await shows('total');
+  await page.keyboard.press('F10');
+  await fill('comp-reason', 'press');
+  await page.keyboard.press('Enter');
+  await shows('approval');
+  await picture(page, 'till-approval');
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('Escape');
   await page.context().setOffline(true);
-  await page.getByTestId('no-network').waitFor();
+  await shows('no-network');
   await picture(page, 'till-no-network');
   await page.context().close();
 }
@@ -129,8 +198,8 @@ async function window() {
     await house.command(['terminal', 'reader', 'Counter 2', readerOf('Counter 2')]);
     await desk.end('terminal', app);
     app = await desk.start();
-    await app.type('staff-name', SUPERVISOR.name);
-    await app.type('staff-secret', SUPERVISOR.pin);
+    await app.type('staff-name', CLERK.name);
+    await app.type('staff-secret', CLERK.pin);
     await app.click('sign-in');
     await app.click('best');
     await app.shows('total', 60_000);

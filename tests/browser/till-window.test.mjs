@@ -8,7 +8,7 @@ import { after, before, test } from 'node:test';
 
 import { Cable, Desk } from './desk.mjs';
 import { House, HUNG } from './house.mjs';
-import { CLERK, codeFor, hire, holdCard, readerOf } from './till.mjs';
+import { CLERK, codeFor, hire, holdCard, readerOf, SUPERVISOR } from './till.mjs';
 
 let house, cable, desk, window;
 
@@ -17,6 +17,7 @@ before(async () => {
   cable = await Cable.to(house.url);
   desk = await Desk.open();
   await hire(house, CLERK, 'clerk');
+  await hire(house, SUPERVISOR, 'supervisor');
 });
 
 after(async () => {
@@ -62,6 +63,61 @@ test('a machine becomes a counter by a code, signs somebody in, and sells by car
   await window.shows('card-waiting');
   await holdCard(house, 'Window 1');
   await window.shows('sold', 3 * HUNG);
+  // Once the card is charged.
+  await window.says('printed', /2 of 2 lie as PDFs/, 3 * HUNG);
+  assert.equal((await readdir(join(desk.home, 'counter', 'tickets'))).length, 2);
+});
+
+test('a scan opens its order and lands in no field, under any layout and Caps Lock', async () => {
+  const { value: ticket } = await window.later(
+    `const ask = (target) => window.__TAURI_INTERNALS__
+       .invoke('ask', { ask: { method: 'GET', target } })
+       .then((bytes) => JSON.parse(new TextDecoder().decode(new Uint8Array(bytes).slice(4))));
+     const { orders } = await ask('/api/staff/orders?q=' + arguments[0]);
+     const { order } = await ask('/api/staff/orders/' + orders[0].order_id);
+     return order.tickets[0].code;`,
+    await window.text('order-code'),
+  );
+  assert.match(ticket, /^[A-Z0-9:-]{20,}$/);
+  await window.click('next');
+  for (const [layout, capsLock] of [
+    ['us', false],
+    ['de', false],
+    ['fr', true],
+  ]) {
+    await window.click('tab-waiting');
+    await window.shows('waiting-find');
+    await window.run(`document.querySelector('[data-testid=waiting-find]').focus()`);
+    await desk.layout(layout, { capsLock });
+    await desk.scan(ticket);
+    await window.shows('order');
+    const found = await window.run(`return document.querySelector('[data-testid=find]').value`);
+    assert.equal(found, ticket, layout);
+    await window.run(`document.querySelector('[data-testid=find]').value = ''`);
+  }
+  await desk.layout('us', { capsLock: true }); // and off again
+  await window.run(`document.querySelector('[data-testid=find]').focus()`);
+  await desk.typeByHand('Ana 42');
+  for (let tries = 0; ; tries++) {
+    const typed = await window.run(`return document.querySelector('[data-testid=find]').value`);
+    if (typed === 'Ana 42') break;
+    assert.ok(tries < 100, `a hand typed ${typed}`);
+  }
+  await window.click('tab-sell');
+});
+
+test('receipts, reports and the test page are files where there is no printer', async () => {
+  const before = (await readdir(join(desk.home, 'counter', 'tickets'))).length;
+  const { value } = await call('print_test_page');
+  assert.equal(value.end, 'printed');
+  const after = await readdir(join(desk.home, 'counter', 'tickets'));
+  assert.equal(after.length, before + 1);
+  assert.match(String((await call('print_report', { shift: null })).error), /shift_unknown/);
+});
+
+test('the hub hears how the terminal is', async () => {
+  const said = await house.command(['terminal', 'list']);
+  assert.match(said, /Window 1.*paper unknown, reader (none|unknown), \d/);
 });
 
 test('a script in the window can do no more than its buttons, and sees no token', async () => {
@@ -69,6 +125,7 @@ test('a script in the window can do no more than its buttons, and sees no token'
     ['enrol', { hub: house.url, code: 'AAAAA-AAAAA' }, /not allowed/],
     ['begin', { exitPin: null }, /not allowed/],
     ['leave_kiosk', { pin: '161803' }, /not allowed/],
+    ['ask', { approved: true, ask: { method: 'GET', target: '/api/events' } }, /not_allowed/],
     ['plugin:window|close', {}, /not allowed|not found/],
     ['plugin:fs|read_file', { path: '/etc/passwd' }, /not allowed|not found/],
     ['enrol_anew', {}, /still_enrolled/],
@@ -106,7 +163,6 @@ test('the window speaks to nobody, not even to the hub', async () => {
 });
 
 test('it says that the cable was pulled, and sells again once it is back', async () => {
-  await window.click('next');
   cable.pull();
   await window.shows('no-network');
   assert.equal(
@@ -118,6 +174,22 @@ test('it says that the cable was pulled, and sells again once it is back', async
   await window.click('best');
   await window.shows('total', 3 * HUNG);
   await window.click('release');
+});
+
+test('a supervisor approves one request, and no more', async () => {
+  await window.click('best');
+  await window.shows('total', 3 * HUNG);
+  await window.click('comp');
+  await window.type('comp-reason', 'press');
+  await window.click('comp-go');
+  await window.type('approver-name', SUPERVISOR.name);
+  await window.type('approver-secret', SUPERVISOR.pin);
+  await window.click('approve');
+  await window.shows('sold', 3 * HUNG);
+  assert.equal(await window.text('who'), CLERK.name);
+  const again = { approved: true, ask: { method: 'GET', target: '/api/events' } };
+  assert.match(String((await call('ask', again)).error), /not_allowed/);
+  await window.click('next');
 });
 
 test('a kiosk fills the screen, and is left by its PIN alone', async () => {
@@ -134,6 +206,10 @@ test('a kiosk fills the screen, and is left by its PIN alone', async () => {
     ['sign_in', { name: CLERK.name, pin: CLERK.pin }],
     ['enrol', { hub: house.url, code: 'AAAAA-AAAAA' }],
     ['enrol_anew', {}],
+    ['approve', { name: CLERK.name, pin: CLERK.pin }],
+    ['follow_scanner', {}],
+    ['print_report', { shift: null }],
+    ['open_drawer', {}],
   ])
     assert.match(String((await call(command, args)).error), /not allowed/, command);
   const sale = { ask: { method: 'POST', target: '/api/box-office/sales', body: {} } };

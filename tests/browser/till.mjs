@@ -3,10 +3,14 @@
 
 import { preview } from 'vite';
 
-import { HUNG } from './house.mjs';
+import { browser, freeSeats, House, HUNG } from './house.mjs';
 
 export const CLERK = { name: 'Cleo Clerk', pin: '314159' };
 export const SUPERVISOR = { name: 'Sora Supervisor', pin: '271828' };
+export const MANAGER = { name: 'Mika Manager', pin: '161803' };
+
+/** Keys of a scan may be so far apart: each comes through the driver of a browser. */
+const SCAN_GAP_MS = 500;
 
 /** Serves the built screens, and passes what they ask on to the house. */
 export async function screensOf(house) {
@@ -41,6 +45,7 @@ export async function codeFor(house, name, role) {
 /** A terminal's screens in a tab of their own, enrolled by the form. */
 export async function enrolled(chrome, house, screens, name, role, options = {}) {
   const context = await chrome.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  await context.addInitScript((gap) => Object.assign(globalThis, { scanGapMs: gap }), SCAN_GAP_MS);
   const page = await context.newPage();
   page.errors = [];
   page.on('pageerror', (error) => page.errors.push(error));
@@ -122,4 +127,131 @@ export async function openShift(page, float, currency) {
   await page.getByTestId('shift-open').click();
   await page.getByTestId('x-report').waitFor({ timeout: HUNG });
   await page.keyboard.press('F1');
+}
+
+/** Whoever has the role approves what a clerk has asked for. */
+export async function approve(page, person) {
+  await page.getByTestId('approver-name').fill(person.name);
+  await page.getByTestId('approver-secret').fill(person.pin);
+  await page.getByTestId('approve').click();
+}
+
+/** A scanner that is set to a US keyboard reads a code: its keys, as fast as it sends them. */
+export async function scan(page, text) {
+  for (const letter of text)
+    await page.keyboard.press(letter === ':' ? 'Shift+Semicolon' : letter, { delay: 0 });
+  await page.keyboard.press('Enter', { delay: 0 });
+}
+
+/** A house with staff, at whose counters tests stand one after the other. */
+export class Counters {
+  /** The counter's page that is open now. */
+  page;
+  #count = 0;
+
+  static async open(event) {
+    const counters = new Counters();
+    counters.house = await House.open();
+    counters.chrome = await browser();
+    counters.screens = await screensOf(counters.house);
+    await hire(counters.house, CLERK, 'clerk');
+    await hire(counters.house, SUPERVISOR, 'supervisor');
+    await hire(counters.house, MANAGER, 'manager');
+    counters.slug = event;
+    ({ event: counters.event } = await counters.house.api(`/api/events/${event}?seats=none`));
+    return counters;
+  }
+
+  async close() {
+    await this.chrome?.close();
+    await this.screens?.close();
+    await this.house?.close();
+  }
+
+  /** Leaves the counter that is open; answers with what went wrong in its page. */
+  async leave() {
+    const errors = this.page?.errors ?? [];
+    await this.page?.context().close();
+    this.page = undefined;
+    return errors;
+  }
+
+  /** A counter of its own, with somebody behind it and the hall open: its name. */
+  async stand(person) {
+    const name = `Counter ${++this.#count}`;
+    this.page = await enrolled(this.chrome, this.house, this.screens, name, 'counter');
+    await signIn(this.page, person);
+    await openHall(this.page, this.event.id);
+    return name;
+  }
+
+  text(id) {
+    return this.page.getByTestId(id).first().innerText();
+  }
+
+  click(id) {
+    return this.page.getByTestId(id).first().click();
+  }
+
+  fill(id, text) {
+    return this.page.getByTestId(id).fill(text);
+  }
+
+  shows(id, within = HUNG) {
+    return this.page.getByTestId(id).first().waitFor({ timeout: within });
+  }
+
+  /** Waits until it says so. */
+  says(id, pattern) {
+    return this.page
+      .getByTestId(id)
+      .filter({ hasText: pattern })
+      .first()
+      .waitFor({ timeout: HUNG });
+  }
+
+  free(count) {
+    return freeSeats(this.house, this.slug, count);
+  }
+
+  async touch(seats) {
+    for (const seat of seats) await touchSeat(this.page, seat);
+  }
+
+  async becomes(seat, status) {
+    await this.page.waitForFunction(
+      ([seat, status]) => window.__fullhouse.status(seat) === status,
+      [seat, status],
+      { timeout: HUNG },
+    );
+  }
+
+  /** Takes seats on the map, for whoever stands there. */
+  async take(count) {
+    const seats = await this.free(count);
+    await this.touch(seats);
+    await this.click('take');
+    await this.shows('total');
+    return seats;
+  }
+
+  /** Sells seats by card at this counter's reader: the order's code. */
+  async sellByCard(name, count = 2) {
+    const seats = await this.take(count);
+    await this.click('card');
+    await this.shows('card-waiting');
+    await holdCard(this.house, name);
+    await this.shows('sold', 3 * HUNG);
+    await this.says('printed', new RegExp(`^${count} of ${count} `)); // once it is charged
+    const code = await this.text('order-code');
+    await this.page.keyboard.press('Enter');
+    return { code, seats };
+  }
+
+  async find(words) {
+    await this.page.keyboard.press('F2');
+    await this.fill('find', words);
+    await this.page.keyboard.press('Enter');
+    await this.shows('order');
+  }
 }

@@ -3,156 +3,96 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 
-import { browser, freeSeats, House, HUNG } from './house.mjs';
+import { HUNG } from './house.mjs';
 import {
+  approve,
   CLERK,
+  Counters,
   enrolled,
-  hire,
   holdCard,
   openHall,
-  screensOf,
+  openShift,
   signIn,
   SUPERVISOR,
   touchSeat,
 } from './till.mjs';
 
 const EVENT = 'lantern-cup-night-race';
-let house, chrome, screens, page, event, number;
-let counters = 0;
+let at;
 
 before(async () => {
-  house = await House.open();
-  chrome = await browser();
-  screens = await screensOf(house);
-  await hire(house, CLERK, 'clerk');
-  await hire(house, SUPERVISOR, 'supervisor');
-  ({ event } = await house.api(`/api/events/${EVENT}?seats=none`));
-  number = event.id;
+  at = await Counters.open(EVENT);
 });
 
-after(async () => {
-  await chrome?.close();
-  await screens?.close();
-  await house?.close();
-});
+after(() => at?.close());
 
-afterEach(async () => {
-  const errors = page?.errors ?? [];
-  await page?.context().close();
-  page = undefined;
-  assert.deepEqual(errors, []);
-});
-
-/** A counter of its own, with somebody behind it and the hall open. */
-async function counter(person = SUPERVISOR) {
-  const name = `Counter ${++counters}`;
-  page = await enrolled(chrome, house, screens, name, 'counter');
-  await signIn(page, person);
-  await openHall(page, number);
-  return name;
-}
-
-const text = (id) => page.getByTestId(id).innerText();
-const click = (id) => page.getByTestId(id).click();
-
-/** Takes seats on the map, for whoever stands there. */
-async function take(count) {
-  const seats = await freeSeats(house, EVENT, count);
-  for (const seat of seats) await touchSeat(page, seat);
-  await click('take');
-  await page.getByTestId('total').waitFor({ timeout: HUNG });
-  return seats;
-}
-
-/** Sells two seats by card: the order's code. */
-async function sellByCard(name, count = 2) {
-  const seats = await take(count);
-  await click('card');
-  await page.getByTestId('card-waiting').waitFor({ timeout: HUNG });
-  await holdCard(house, name);
-  await page.getByTestId('sold').waitFor({ timeout: 3 * HUNG });
-  const code = await text('order-code');
-  await page.keyboard.press('Enter');
-  return { code, seats };
-}
-
-async function find(code) {
-  await page.keyboard.press('F2');
-  await page.getByTestId('find').fill(code);
-  await page.keyboard.press('Enter');
-  await page.getByTestId('order').waitFor({ timeout: HUNG });
-}
+afterEach(async () => assert.deepEqual(await at.leave(), []));
 
 test('a code makes a terminal once, and nothing is sold before somebody has signed in', async () => {
-  page = await enrolled(chrome, house, screens, 'First', 'counter');
-  await page.getByTestId('sign-in-form').waitFor({ timeout: HUNG });
-  await page.getByTestId('staff-name').fill(CLERK.name);
-  await page.getByTestId('staff-secret').fill('000000');
-  await click('sign-in');
-  await page.getByTestId('sign-in-message').waitFor();
-  assert.match(await text('sign-in-message'), /wrong/);
-  await signIn(page, CLERK);
-  assert.equal(await text('who'), CLERK.name);
-  await page.keyboard.press('F12');
-  await page.getByTestId('sign-in-form').waitFor();
+  at.page = await enrolled(at.chrome, at.house, at.screens, 'First', 'counter');
+  await at.page.getByTestId('sign-in-form').waitFor({ timeout: HUNG });
+  await at.page.getByTestId('staff-name').fill(CLERK.name);
+  await at.page.getByTestId('staff-secret').fill('000000');
+  await at.click('sign-in');
+  await at.page.getByTestId('sign-in-message').waitFor();
+  assert.match(await at.text('sign-in-message'), /wrong/);
+  await signIn(at.page, CLERK);
+  assert.equal(await at.text('who'), CLERK.name);
+  await at.page.keyboard.press('F12');
+  await at.page.getByTestId('sign-in-form').waitFor();
 });
 
 test('a wrong code is refused, and says so', async () => {
-  page = await (await chrome.newContext()).newPage();
-  await page.goto(screens.url);
-  await page.getByTestId('enrol-code').fill('AAAAA-AAAAA');
-  await click('enrol');
-  await page.getByTestId('enrol-message').waitFor({ timeout: HUNG });
-  assert.match(await text('enrol-message'), /code/);
+  at.page = await (await at.chrome.newContext()).newPage();
+  await at.page.goto(at.screens.url);
+  await at.page.getByTestId('enrol-code').fill('AAAAA-AAAAA');
+  await at.click('enrol');
+  await at.page.getByTestId('enrol-message').waitFor({ timeout: HUNG });
+  assert.match(await at.text('enrol-message'), /code/);
 });
 
 test('seats that are touched on the map are paid by the card that is held to this counter’s reader', async () => {
-  const name = await counter(CLERK);
-  const { seats } = await sellByCard(name);
+  const name = await at.stand(CLERK);
+  const { seats } = await at.sellByCard(name);
   for (const seat of seats)
-    await page.waitForFunction((seat) => window.__fullhouse.status(seat) === 2, seat, {
+    await at.page.waitForFunction((seat) => window.__fullhouse.status(seat) === 2, seat, {
       timeout: HUNG,
     });
   // Nothing of the last customer is left for the next.
-  assert.equal(await page.getByTestId('total').count(), 0);
-  assert.equal(await page.getByTestId('held-seat').count(), 0);
+  assert.equal(await at.page.getByTestId('total').count(), 0);
+  assert.equal(await at.page.getByTestId('held-seat').count(), 0);
 });
 
 test('a reader that is stopped has charged nothing, and the seats stay the customer’s', async () => {
-  await counter();
-  const seats = await take(1);
-  await click('card');
-  await click('stop-card');
-  await page.getByTestId('total').waitFor({ timeout: 3 * HUNG });
-  await click('release');
-  await page.getByTestId('best').waitFor();
-  await page.waitForFunction((seat) => window.__fullhouse.status(seat) === 0, seats[0], {
+  await at.stand(SUPERVISOR);
+  const seats = await at.take(1);
+  await at.click('card');
+  await at.click('stop-card');
+  await at.page.getByTestId('total').waitFor({ timeout: 3 * HUNG });
+  await at.click('release');
+  await at.page.getByTestId('best').waitFor();
+  await at.page.waitForFunction((seat) => window.__fullhouse.status(seat) === 0, seats[0], {
     timeout: HUNG,
   });
 });
 
 test('a part is paid in cash and the rest by card, and the drawer has the cash once the card has paid', async () => {
-  const name = await counter();
-  await page.keyboard.press('F3');
-  await page.getByTestId('shift-currency').selectOption('JPY');
-  await page.getByTestId('shift-float').fill('10000');
-  await click('shift-open');
-  await page.getByTestId('x-report').waitFor({ timeout: HUNG });
-  await page.keyboard.press('F1');
-  await take(1);
-  await page.keyboard.press('F8');
-  await page.getByTestId('cash-received').fill('1000');
-  const rest = await text('cash-rest');
-  await page.keyboard.press('Enter');
-  await page.getByTestId('card-waiting').waitFor({ timeout: HUNG });
-  assert.match(await text('cash-beside'), /1,000 in cash/);
-  await holdCard(house, name);
-  await page.getByTestId('paid-split').waitFor({ timeout: 3 * HUNG });
-  assert.ok((await text('paid-split')).includes(rest), 'what the card paid');
-  await page.keyboard.press('Enter');
-  await page.keyboard.press('F3');
-  await click('shift-read');
-  await page.waitForFunction(
+  const name = await at.stand(SUPERVISOR);
+  await openShift(at.page, '10000', 'JPY');
+  await at.take(1);
+  await at.page.keyboard.press('F8');
+  await at.page.getByTestId('cash-received').fill('1000');
+  const rest = await at.text('cash-rest');
+  await at.page.keyboard.press('Enter');
+  await at.page.getByTestId('card-waiting').waitFor({ timeout: HUNG });
+  assert.match(await at.text('cash-beside'), /1,000 in cash/);
+  await holdCard(at.house, name);
+  await at.page.getByTestId('paid-split').waitFor({ timeout: 3 * HUNG });
+  assert.ok((await at.text('paid-split')).includes(rest), 'what the card paid');
+  await at.page.keyboard.press('Enter');
+  await at.page.keyboard.press('F3');
+  await at.click('shift-read');
+  await at.page.waitForFunction(
     () => /11,000/.test(document.querySelector('[data-testid=expected]')?.innerText ?? ''),
     undefined,
     { timeout: HUNG },
@@ -160,130 +100,140 @@ test('a part is paid in cash and the rest by card, and the drawer has the cash o
 });
 
 test('the best seats together are held by one key', async () => {
-  await counter();
-  await page.keyboard.press('F6');
-  await page.getByTestId('total').waitFor({ timeout: HUNG });
-  assert.equal(await page.getByTestId('held-seat').count(), 2);
-  await page.keyboard.press('Escape');
-  await page.getByTestId('best').waitFor();
+  await at.stand(SUPERVISOR);
+  await at.page.keyboard.press('F6');
+  await at.page.getByTestId('total').waitFor({ timeout: HUNG });
+  assert.equal(await at.page.getByTestId('held-seat').count(), 2);
+  await at.page.keyboard.press('Escape');
+  await at.page.getByTestId('best').waitFor();
 });
 
 test('another ticket type is another price', async () => {
-  await counter();
-  await take(1);
-  const types = page.locator('[data-testid^=type-]');
+  await at.stand(SUPERVISOR);
+  await at.take(1);
+  const types = at.page.locator('[data-testid^=type-]');
   if ((await types.count()) < 2) return assert.fail('the event has one ticket type only');
-  const before = await text('total');
+  const before = await at.text('total');
   await types.nth(1).click();
-  await page.waitForFunction(
+  await at.page.waitForFunction(
     (before) => document.querySelector('[data-testid=total]').innerText !== before,
     before,
     {
       timeout: HUNG,
     },
   );
-  await click('release');
+  await at.click('release');
 });
 
-test('a supervisor gives seats away with a reason; a clerk has no button for it', async () => {
-  await counter(CLERK);
-  await take(1);
-  assert.equal(await page.getByTestId('comp').count(), 0);
-  await click('release');
-  await page.context().close();
-  await counter(SUPERVISOR);
-  await take(1);
-  await page.keyboard.press('F10');
-  await page.getByTestId('comp-reason').fill('press');
-  await page.keyboard.press('Enter');
-  await page.getByTestId('sold').waitFor({ timeout: HUNG });
-  assert.match(await text('sold'), /free of charge/);
+test('a supervisor gives seats away with a reason', async () => {
+  await at.stand(SUPERVISOR);
+  await at.take(1);
+  await at.page.keyboard.press('F10');
+  await at.fill('comp-reason', 'press');
+  await at.page.keyboard.press('Enter');
+  await at.shows('sold');
+  assert.match(await at.text('sold'), /free of charge/);
+});
+
+test('what takes a supervisor is approved by one, and the clerk sells on', async () => {
+  await at.stand(CLERK);
+  await at.take(1);
+  await at.page.keyboard.press('F10');
+  await at.fill('comp-reason', '<img src=x onerror=alert(1)>');
+  await at.page.keyboard.press('Enter');
+  await at.shows('approval');
+  assert.match(await at.text('approval'), /<img src=x onerror=alert\(1\)>/);
+  await approve(at.page, { ...SUPERVISOR, pin: '000000' });
+  await at.says('approval-message', /wrong/);
+  await approve(at.page, CLERK);
+  await at.says('approval-message', /takes a supervisor/);
+  await at.page.keyboard.press('Escape');
+  await at.says('comp-message', /nobody approved/);
+  await at.click('comp-go');
+  await approve(at.page, SUPERVISOR);
+  await at.shows('sold');
+  assert.equal(await at.text('who'), CLERK.name);
+  await at.page.keyboard.press('Enter');
+  await at.take(1);
+  await at.page.keyboard.press('F10');
+  await at.fill('comp-reason', 'another one');
+  await at.page.keyboard.press('Enter');
+  await at.shows('approval');
+  await at.page.keyboard.press('Escape');
+  await at.page.keyboard.press('Escape');
+  await at.click('release');
+  const written = await at.house.sql(
+    `select s.name from audit a join staff s on s.id = a.staff_id where a.verb = 'sale_comp' and a.reason like '<img%'`,
+  );
+  assert.equal(written, SUPERVISOR.name, 'the books name whoever approved it');
 });
 
 test('an order is found by its code, and a seat of it goes back to the house', async () => {
-  const name = await counter();
-  const { code, seats } = await sellByCard(name);
-  await find(code);
-  await page.getByTestId('order-seat').first().click();
-  await click('refund');
-  await click('become-house');
-  await page.getByTestId('refund-reason').fill('ill');
-  await click('refund-go');
-  await page.getByTestId('order-done').waitFor({ timeout: HUNG });
-  await page.keyboard.press('F1');
-  await page.waitForFunction((seat) => window.__fullhouse.status(seat) === 3, seats[0], {
+  const name = await at.stand(SUPERVISOR);
+  const { code, seats } = await at.sellByCard(name);
+  await at.find(code);
+  await at.page.getByTestId('order-seat').first().click();
+  await at.click('refund');
+  await at.click('become-house');
+  await at.page.getByTestId('refund-reason').fill('ill');
+  await at.click('refund-go');
+  await at.page.getByTestId('order-done').waitFor({ timeout: HUNG });
+  await at.page.keyboard.press('F1');
+  await at.page.waitForFunction((seat) => window.__fullhouse.status(seat) === 3, seats[0], {
     timeout: HUNG,
   });
-  assert.equal(await page.evaluate((seat) => window.__fullhouse.status(seat), seats[1]), 2);
+  assert.equal(await at.page.evaluate((seat) => window.__fullhouse.status(seat), seats[1]), 2);
 });
 
 test('a seat is exchanged for another one on the map', async () => {
-  const name = await counter();
-  const { code, seats } = await sellByCard(name, 1);
-  await find(code);
-  await page.getByTestId('order-seat').first().click();
-  await click('exchange-start');
-  await page.getByTestId('exchange').waitFor();
-  const [free] = await freeSeats(house, EVENT, 1);
-  await touchSeat(page, free);
-  await page.getByTestId('exchange-reason').fill('behind a pillar');
-  await click('exchange-go');
-  await page.getByTestId('exchange-done').waitFor({ timeout: HUNG });
-  await page.waitForFunction(
+  const name = await at.stand(SUPERVISOR);
+  const { code, seats } = await at.sellByCard(name, 1);
+  await at.find(code);
+  await at.page.getByTestId('order-seat').first().click();
+  await at.click('exchange-start');
+  await at.page.getByTestId('exchange').waitFor();
+  const [free] = await at.free(1);
+  await touchSeat(at.page, free);
+  await at.page.getByTestId('exchange-reason').fill('behind a pillar');
+  await at.click('exchange-go');
+  await at.page.getByTestId('exchange-done').waitFor({ timeout: HUNG });
+  await at.page.waitForFunction(
     ([old, other]) =>
       window.__fullhouse.status(old) === 0 && window.__fullhouse.status(other) === 2,
     [seats[0], free],
     { timeout: HUNG },
   );
-  await click('exchange-leave');
-  await page.getByTestId('best').waitFor();
-});
-
-test('house seats are blocked and put back on sale, with a reason', async () => {
-  await counter();
-  await click('house');
-  const [seat] = await freeSeats(house, EVENT, 1);
-  await touchSeat(page, seat);
-  await page.getByTestId('block-reason').fill('camera');
-  await click('block');
-  await page.getByTestId('house-done').waitFor({ timeout: HUNG });
-  await page.waitForFunction((seat) => window.__fullhouse.status(seat) === 3, seat, {
-    timeout: HUNG,
-  });
-  await touchSeat(page, seat);
-  await click('unblock');
-  await page.waitForFunction((seat) => window.__fullhouse.status(seat) === 0, seat, {
-    timeout: HUNG,
-  });
+  await at.click('exchange-leave');
+  await at.page.getByTestId('best').waitFor();
 });
 
 test('seats that somebody else was faster to take are told, and nearby ones offered', async () => {
-  await counter();
-  const [seat] = await freeSeats(house, EVENT, 1);
-  const other = await enrolled(chrome, house, screens, `Counter ${++counters}`, 'counter');
+  await at.stand(SUPERVISOR);
+  const [seat] = await at.free(1);
+  const other = await enrolled(at.chrome, at.house, at.screens, 'Another counter', 'counter');
   await signIn(other, CLERK);
-  await openHall(other, number);
-  await touchSeat(page, seat);
-  await page.route('**/api/box-office/holds', async (route) => {
+  await openHall(other, at.event.id);
+  await touchSeat(at.page, seat);
+  await at.page.route('**/api/box-office/holds', async (route) => {
     await touchSeat(other, seat);
     await other.getByTestId('take').click();
     await other.getByTestId('total').waitFor({ timeout: HUNG });
     await route.continue();
   });
-  await click('take');
-  await page.getByTestId('sale-message').waitFor({ timeout: HUNG });
-  assert.match(await text('sale-message'), /taken/);
+  await at.click('take');
+  await at.page.getByTestId('sale-message').waitFor({ timeout: HUNG });
+  assert.match(await at.text('sale-message'), /taken/);
   await other.context().close();
 });
 
 test('within two seconds it says that the network is gone, and sells again when it is back', async () => {
-  await counter();
-  await page.context().setOffline(true);
-  await page.getByTestId('no-network').waitFor({ timeout: 2_000 + HUNG });
-  assert.ok(await page.getByTestId('best').isDisabled());
-  await page.context().setOffline(false);
-  await page.getByTestId('no-network').waitFor({ state: 'detached', timeout: HUNG });
-  await page.keyboard.press('F6');
-  await page.getByTestId('total').waitFor({ timeout: HUNG });
-  await page.keyboard.press('Escape');
+  await at.stand(SUPERVISOR);
+  await at.page.context().setOffline(true);
+  await at.page.getByTestId('no-network').waitFor({ timeout: 2_000 + HUNG });
+  assert.ok(await at.page.getByTestId('best').isDisabled());
+  await at.page.context().setOffline(false);
+  await at.page.getByTestId('no-network').waitFor({ state: 'detached', timeout: HUNG });
+  await at.page.keyboard.press('F6');
+  await at.page.getByTestId('total').waitFor({ timeout: HUNG });
+  await at.page.keyboard.press('Escape');
 });

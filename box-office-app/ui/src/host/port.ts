@@ -23,12 +23,22 @@ export interface About {
   on_paper: boolean;
 }
 
-/** What became of a ticket; `why` of one that is not on paper, or may not be. */
-export interface Printed {
-  job: string;
-  seat_no: number;
+/** What became of a paper; `why` of one that is not printed, or may not be. */
+export interface PaperEnd {
   end: 'printed' | 'not_printed' | 'doubtful';
   why?: string;
+}
+
+/** What became of a ticket. */
+export interface Printed extends PaperEnd {
+  job: string;
+  seat_no: number;
+}
+
+/** In cash, for a receipt: handed over, and handed back. */
+export interface Paid {
+  cash_minor: number;
+  change_minor: number;
 }
 
 export interface Doubt {
@@ -44,6 +54,20 @@ export interface Printer {
   /** What a person found of a doubtful print. */
   decide(job: string, cameOut: boolean, replacedBy: string | null, by: string): Promise<void>;
   openDrawer(): Promise<boolean>;
+  receipt(order: string, paid: Paid, clerk: string | null): Promise<PaperEnd>;
+  /** The X report of the open shift (null), or what a shift of this terminal's was: its Z. */
+  report(shift: string | null): Promise<PaperEnd>;
+  /** Shows whether printer and scanner work: it bears `TEST_CODE`. */
+  testPage(): Promise<PaperEnd>;
+  /** Where papers go if there is no printer, as the end of a sentence. */
+  elsewhere: string;
+}
+
+/** Somebody who signed in for the one request that follows, beside whoever is signed in. */
+export interface Approver {
+  who: StaffAtTerminal;
+  fetch: typeof globalThis.fetch;
+  end(): Promise<void>;
 }
 
 export type Credentials = { password: string } | { pin: string };
@@ -66,8 +90,10 @@ export interface Host {
 
   signIn(name: string, credentials: Credentials): Promise<StaffAtTerminal>;
   signOut(): Promise<void>;
-  /** What prints tickets; none in a page. */
-  printer: Printer | null;
+  approve(name: string, credentials: Credentials): Promise<Approver>;
+  printer: Printer;
+  /** Calls back with what the scanner reads; none of its keys reaches a field. Null: it has to be scanned again. */
+  followScanner(tell: (scan: string | null) => void): void;
   /** Ends the program of a kiosk. */
   leaveKiosk(pin: string): Promise<void>;
 }

@@ -26,24 +26,27 @@ async function call<T>(command: string, args: Record<string, unknown> = {}): Pro
 }
 
 /** A request of the hub's client, asked by the core, in the shape that `fetch` has. */
-async function fetchByCore(input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> {
-  const headers = new Headers(init.headers);
-  const bytes = await call<ArrayBuffer>('ask', {
-    ask: {
-      method: init.method ?? 'GET',
-      target: String(input),
-      body: typeof init.body === 'string' ? JSON.parse(init.body) : null,
-      key: headers.get('idempotency-key'),
-    },
-  });
-  const head = new DataView(bytes);
-  const status = head.getUint16(0, true);
-  const retryAfter = head.getUint16(2, true);
-  return new Response(status === 204 || status === 304 ? null : bytes.slice(4), {
-    status,
-    headers: retryAfter > 0 ? { 'retry-after': String(retryAfter) } : {},
-  });
-}
+const fetchByCore =
+  (approved: boolean): typeof globalThis.fetch =>
+  async (input, init = {}) => {
+    const headers = new Headers(init.headers);
+    const bytes = await call<ArrayBuffer>('ask', {
+      approved,
+      ask: {
+        method: init.method ?? 'GET',
+        target: String(input),
+        body: typeof init.body === 'string' ? JSON.parse(init.body) : null,
+        key: headers.get('idempotency-key'),
+      },
+    });
+    const head = new DataView(bytes);
+    const status = head.getUint16(0, true);
+    const retryAfter = head.getUint16(2, true);
+    return new Response(status === 204 || status === 304 ? null : bytes.slice(4), {
+      status,
+      headers: retryAfter > 0 ? { 'retry-after': String(retryAfter) } : {},
+    });
+  };
 
 type FeedEvent = ArrayBuffer | { open: true } | { close: number; reason: string };
 
@@ -66,7 +69,7 @@ export const windowHost: Host = {
   enrol: (hub, code) => call<Enrolment>('enrol', { hub, code }),
   begin: (exitPin) => call('begin', { exitPin }),
   enrolAnew: () => call('enrol_anew'),
-  fetch: fetchByCore,
+  fetch: fetchByCore(false),
   openSocket,
   followReach(tell) {
     const reach = new Channel<boolean | null>();
@@ -76,12 +79,31 @@ export const windowHost: Host = {
   signIn: (name: string, credentials: Credentials) =>
     call<StaffAtTerminal>('sign_in', { name, ...credentials }),
   signOut: () => call('sign_out'),
+  async approve(name, credentials) {
+    const who = await call<StaffAtTerminal>('approve', { name, ...credentials });
+    return { who, fetch: fetchByCore(true), end: () => call('end_approval') };
+  },
   printer: {
     print: (order, language) => call('print_order', { order, language }),
     doubts: () => call('print_doubts'),
     decide: (job, cameOut, replacedBy, by) =>
       call('decide_print', { job, cameOut, replacedBy, by }),
     openDrawer: () => call('open_drawer'),
+    receipt: (order, paid, clerk) =>
+      call('print_receipt', {
+        order,
+        cashMinor: paid.cash_minor,
+        changeMinor: paid.change_minor,
+        clerk,
+      }),
+    report: (shift) => call('print_report', { shift }),
+    testPage: () => call('print_test_page'),
+    elsewhere: 'lie as PDFs in this terminal’s folder: no printer is set up.',
+  },
+  followScanner(tell) {
+    const scans = new Channel<string | null>();
+    scans.onmessage = tell;
+    void call('follow_scanner', { scans });
   },
   leaveKiosk: (pin) => call('leave_kiosk', { pin }),
 };

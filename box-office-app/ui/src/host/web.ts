@@ -7,28 +7,37 @@ import {
   type StaffAtTerminal,
   type TerminalSelf,
 } from '../../../../assets/protocol/index.ts';
-import type { About, Enrolment, Host } from './port.ts';
+import { dialogPrinter } from './web-printer.ts';
+import { followScanner } from './web-scanner.ts';
+import type { About, Credentials, Enrolment, Host } from './port.ts';
 
 const TERMINAL = 'fullhouse.till.terminal';
 const STAFF = 'fullhouse.till.staff';
 const BEAT_EVERY_MS = 600;
 const BEAT_WITHIN_MS = 1_000;
 
+/** What this terminal is called. */
+let named = '';
+
 const kept = (name: string) => sessionStorage.getItem(name);
 
-const fetchWithTokens: typeof globalThis.fetch = (input, init = {}) => {
-  const headers = new Headers(init.headers);
-  const [terminal, staff] = [kept(TERMINAL), kept(STAFF)];
-  if (terminal) headers.set('authorization', `Bearer ${terminal}`);
-  if (staff) headers.set('fullhouse-staff', staff);
-  return fetch(input, { ...init, headers });
-};
+const fetchAs =
+  (person: () => string | null): typeof globalThis.fetch =>
+  (input, init = {}) => {
+    const headers = new Headers(init.headers);
+    const [terminal, staff] = [kept(TERMINAL), person()];
+    if (terminal) headers.set('authorization', `Bearer ${terminal}`);
+    if (staff) headers.set('fullhouse-staff', staff);
+    return fetch(input, { ...init, headers });
+  };
 
-async function ask<T>(path: string, body?: unknown): Promise<T> {
+const fetchWithTokens = fetchAs(() => kept(STAFF));
+
+async function ask<T>(path: string, body?: unknown, fetch = fetchWithTokens): Promise<T> {
   let response: Response;
   let answer: unknown;
   try {
-    response = await fetchWithTokens(path, {
+    response = await fetch(path, {
       method: body === undefined ? 'GET' : 'POST',
       headers: body === undefined ? {} : { 'content-type': 'application/json' },
       body: body === undefined ? undefined : JSON.stringify(body),
@@ -46,6 +55,7 @@ function enrolment(
   self: Pick<TerminalSelf, 'terminal_id' | 'name' | 'role' | 'attended'>,
 ): Enrolment {
   const { terminal_id, name, role, attended } = self;
+  named = name;
   return { terminal_id, name, role, attended, hub: location.origin, has_exit_pin: true };
 }
 
@@ -61,6 +71,9 @@ async function about(): Promise<About> {
     on_paper: false,
   };
 }
+
+const signedIn = (name: string, credentials: Credentials) =>
+  ask<StaffAtTerminal & { token: string }>('/api/box-office/sign-in', { name, ...credentials });
 
 export const webHost: Host = {
   about,
@@ -90,10 +103,7 @@ export const webHost: Host = {
   },
   async signIn(name, credentials) {
     sessionStorage.removeItem(STAFF);
-    const { token, ...who } = await ask<StaffAtTerminal & { token: string }>(
-      '/api/box-office/sign-in',
-      { name, ...credentials },
-    );
+    const { token, ...who } = await signedIn(name, credentials);
     sessionStorage.setItem(STAFF, token);
     return who;
   },
@@ -105,7 +115,17 @@ export const webHost: Host = {
     }
     sessionStorage.removeItem(STAFF);
   },
-  printer: null,
+  async approve(name, credentials) {
+    const { token, ...who } = await signedIn(name, credentials);
+    const fetch = fetchAs(() => token);
+    return {
+      who,
+      fetch,
+      end: () => ask<void>('/api/box-office/sign-out', {}, fetch).catch(() => {}),
+    };
+  },
+  printer: dialogPrinter(ask, () => named),
+  followScanner,
   leaveKiosk: async () => {
     throw new ProblemError({
       type: 'about:blank',

@@ -42,3 +42,16 @@ export function likely(total: number, currency: string): number[] {
   const round = notes.map((note) => Math.ceil(total / note) * note);
   return [...new Set([total, ...round])].sort((a, b) => a - b).slice(0, 5);
 }
+
+/** How many of each kind lie there, as it was typed; what is left empty is none. Null: one of them is no number. */
+export function counted(
+  kinds: number[],
+  typed: Record<number, string>,
+): { value_minor: number; count: number }[] | null {
+  const pieces = kinds.map((value_minor) => {
+    const text = (typed[value_minor] ?? '').trim();
+    return { value_minor, count: /^\d{0,6}$/.test(text) ? Number(text) : Number.NaN };
+  });
+  if (pieces.some(({ count }) => Number.isNaN(count))) return null;
+  return pieces.filter(({ count }) => count > 0);
+}

@@ -24,12 +24,26 @@ const TEXTS: Record<string, string> = {
   attempt_live: 'A card is being charged for this order.',
   tender_invalid: 'That is not enough money.',
   payment_gate_closed: 'No cards are taken now. Cash still works.',
+  shift_currency: 'The drawer of this shift is in another currency.',
+  drawer_short: 'There is not that much in the drawer.',
+  day_locked: 'The books of this day are closed: no shift of it opens any more.',
+  shifts_open: 'Some shifts of that day are still open.',
+  until_invalid: 'Seats wait from a minute to the beginning of the event, not longer.',
+  reader_not_yours: 'That card reader stands at another terminal.',
+  order_not_paid: 'This order is not paid.',
+  ticket_printed: 'It is on paper already, or may be: print it again with a reason.',
   pin_wrong: 'The PIN is wrong.',
   pin_invalid: 'A PIN has 6 to 12 digits.',
   not_allowed: 'This screen does not do that.',
 };
 
+/** Nobody with the role that it takes has said yes. */
+export class NotApproved extends Error {
+  override name = 'NotApproved';
+}
+
 export function explain(error: unknown): string {
+  if (error instanceof NotApproved) return error.message;
   if (error instanceof UnknownOutcome)
     return 'No answer from the hub, so nobody knows yet whether it was done. Press again: nothing is done twice.';
   if (!(error instanceof ProblemError)) return `Something went wrong here: ${String(error)}`;

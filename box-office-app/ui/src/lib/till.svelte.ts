@@ -6,12 +6,13 @@ import type {
   StaffRole,
   TerminalSelf,
 } from '../../../../assets/protocol/index.ts';
-import { openHost, type Enrolment, type Host } from '../host/port.ts';
+import { openHost, type Credentials, type Enrolment, type Host } from '../host/port.ts';
 import { isCode } from './explain.ts';
 
 let host: Host = null!;
 let hub: TillHub = null!;
 const clock = new ServerClock();
+const keys = new KeyRing(store(), freshKey);
 
 let enrolment = $state.raw<Enrolment | null>(null);
 let self = $state.raw<TerminalSelf | null>(null);
@@ -68,14 +69,19 @@ export const till = {
   },
 
   async signIn(name: string, secret: string): Promise<void> {
-    const isPin = /^\d{6,12}$/.test(secret);
-    try {
-      staff = await host.signIn(name, isPin ? { pin: secret } : { password: secret });
-    } catch (error) {
-      // A password may be all digits, but has ten at least. A wrong PIN must not count twice.
-      if (!isPin || secret.length < 10 || !isCode(error, 'credentials_wrong')) throw error;
-      staff = await host.signIn(name, { password: secret });
-    }
+    staff = await withSecret(secret, (credentials) => host.signIn(name, credentials));
+  },
+  /** Somebody beside whoever is signed in, until `end`. */
+  async approver(
+    name: string,
+    secret: string,
+  ): Promise<{ who: StaffAtTerminal; hub: TillHub; end(): Promise<void> }> {
+    const approver = await withSecret(secret, (credentials) => host.approve(name, credentials));
+    return {
+      who: approver.who,
+      hub: new TillHub((input, init) => approver.fetch(input, init), clock, keys),
+      end: () => approver.end(),
+    };
   },
   async signOut(): Promise<void> {
     staff = null;
@@ -96,6 +102,18 @@ export const till = {
   },
 };
 
+/** A PIN or a password, whichever it looks like. */
+async function withSecret<T>(secret: string, sign: (by: Credentials) => Promise<T>): Promise<T> {
+  const isPin = /^\d{6,12}$/.test(secret);
+  try {
+    return await sign(isPin ? { pin: secret } : { password: secret });
+  } catch (error) {
+    // A password may be all digits, but has ten at least. A wrong PIN must not count twice.
+    if (!isPin || secret.length < 10 || !isCode(error, 'credentials_wrong')) throw error;
+    return sign({ password: secret });
+  }
+}
+
 /** Who this machine is, before anything is shown. */
 export async function start(): Promise<void> {
   host = await openHost();
@@ -104,11 +122,7 @@ export async function start(): Promise<void> {
   till.onPaper = about.on_paper;
   till.proposed = { hub: about.proposed.hub ?? '', code: about.proposed.code ?? '' };
   enrolment = about.terminal;
-  hub = new TillHub(
-    (input, init) => host.fetch(input, init),
-    clock,
-    new KeyRing(store(), freshKey),
-  );
+  hub = new TillHub((input, init) => host.fetch(input, init), clock, keys);
   setInterval(() => (now = clock.now()), 250);
   if (!enrolment || (enrolment.role === 'kiosk' && !enrolment.has_exit_pin)) return;
   host.followReach((up) => {

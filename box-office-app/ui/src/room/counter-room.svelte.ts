@@ -12,6 +12,10 @@ export class CounterRoom extends LiveRoom {
   mode = $state<Mode>('sell');
   /** What happened to picked seats without our doing. */
   said = $state('');
+  /** Why house seats are changed: it stays while something else is looked at. */
+  why = $state('');
+  /** A seat that can't be picked was touched: whose is it? */
+  asked = $state<number | null>(null);
 
   static async open(event: number): Promise<CounterRoom> {
     return new CounterRoom(...(await LiveRoom.read(event)));
@@ -32,11 +36,14 @@ export class CounterRoom extends LiveRoom {
     this.sale.close();
     this.sale = new Sale(this.id, () => this.redraw());
     this.said = '';
+    this.asked = null;
     this.pick([]);
   }
 
   turn(mode: Mode): void {
     this.mode = mode;
+    this.why = '';
+    this.asked = null;
     this.pick([]);
   }
 
@@ -46,12 +53,13 @@ export class CounterRoom extends LiveRoom {
 
   override toggle(seat: number): void {
     this.said = '';
+    this.asked = null;
     if (this.picked.includes(seat)) return this.pick(this.picked.filter((one) => one !== seat));
     if (this.mine.includes(seat)) return;
     const status = this.board.status[seat];
     const free = status === Status.available;
     if (!free && !(this.mode === 'house' && status === Status.blocked)) {
-      this.said = `${this.seats.name(seat)}: ${NAMES[this.board.look(seat)]}`;
+      this.asked = seat;
       return;
     }
     if (this.mode !== 'house' && !this.seats.level(seat)) {

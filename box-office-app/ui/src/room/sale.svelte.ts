@@ -4,11 +4,13 @@
 import type {
   Attempt,
   Best,
-  Hold,
+  CustomerHold,
   Order,
+  PriceOverride,
   TicketChoice,
   TillTender,
 } from '../../../../assets/protocol/index.ts';
+import { allowed } from '../lib/approval.svelte.ts';
 import { isCode } from '../lib/explain.ts';
 import { till } from '../lib/till.svelte.ts';
 
@@ -16,12 +18,25 @@ const FOLLOW_EVERY_MS = 700;
 
 export type Stage = 'choosing' | 'held' | 'card' | 'sold';
 
+/** What is taken for this customer, until then. */
+interface Taken {
+  id: string;
+  seats: number[];
+  held_until: string;
+  /** No payment starts after it. */
+  pay_until: string;
+}
+
 export class Sale {
-  hold = $state.raw<Hold | null>(null);
+  hold = $state.raw<Taken | null>(null);
+  /** It was put aside for them before: not sold, it goes on waiting. */
+  aside = $state.raw<CustomerHold | null>(null);
   /** The hub's price for what is held. */
   order = $state.raw<Order | null>(null);
   /** Ticket type by seat, where it isn't the first one. */
   types = $state.raw<Record<number, string>>({});
+  /** Prices that are not the list's, and why. */
+  prices = $state.raw<PriceOverride[]>([]);
   stage = $state<Stage>('choosing');
   changeMinor = $state(0);
   /** In cash. */
@@ -46,6 +61,12 @@ export class Sale {
     return this.stage === 'sold' ? [] : (this.hold?.seats ?? []);
   }
 
+  /** Sold, and the card is being charged: its tickets are valid once it is. */
+  get charging(): boolean {
+    const { order } = this;
+    return this.stage === 'sold' && order?.state === 'confirmed' && order.tickets.some(isPending);
+  }
+
   get attempt(): Attempt | null {
     return this.order?.attempt ?? null;
   }
@@ -63,10 +84,48 @@ export class Sale {
     await this.quote();
   }
 
-  async quote(): Promise<void> {
-    if (!this.hold || !this.buyer) return;
-    this.order = (await till.hub.quote(this.hold.id, this.buyer, this.tickets())).order;
+  /** Somebody has come for what was put aside. */
+  async takeAside(aside: CustomerHold): Promise<void> {
+    this.aside = aside;
+    this.buyer = aside.buyer_id;
+    this.hold = {
+      id: aside.hold_id,
+      seats: aside.seats,
+      held_until: aside.until,
+      pay_until: aside.until,
+    };
+    this.stage = 'held';
     this.changed();
+    await this.quote();
+  }
+
+  async quote(hub = till.hub): Promise<void> {
+    if (!this.hold || !this.buyer) return;
+    const { hold_id, buyer_id, tickets, prices } = this.basket();
+    this.order = (await hub.quote(hold_id, buyer_id, tickets, prices)).order;
+    this.changed();
+  }
+
+  /** Another price for some seats, or the list's again; a supervisor's to say. */
+  async setPrice(seats: number[], amountMinor: number, reason: string): Promise<void> {
+    const before = this.prices;
+    const others = before.filter(({ seat_no }) => !seats.includes(seat_no));
+    const own = (seat_no: number) => ({ seat_no, amount_minor: amountMinor, reason });
+    this.prices = [...others, ...seats.map(own)];
+    try {
+      await allowed('supervisor', `Another price for ${seats.length} seats: ${reason}`, (hub) =>
+        this.quote(hub),
+      );
+    } catch (error) {
+      this.prices = before;
+      throw error;
+    }
+  }
+
+  /** The list's prices again. */
+  async listPrice(seats: number[]): Promise<void> {
+    this.prices = this.prices.filter(({ seat_no }) => !seats.includes(seat_no));
+    await this.quote();
   }
 
   async setType(seat: number, type: string): Promise<void> {
@@ -81,7 +140,7 @@ export class Sale {
   }
 
   async release(): Promise<void> {
-    if (this.hold && this.buyer) await till.hub.release(this.hold.id, this.buyer);
+    if (this.hold && this.buyer && !this.aside) await till.hub.release(this.hold.id, this.buyer);
     this.forget();
   }
 
@@ -89,13 +148,21 @@ export class Sale {
   forget(): void {
     this.hold = null;
     this.order = null;
+    this.aside = null;
     this.types = {};
+    this.prices = [];
     this.stage = 'choosing';
     this.changed();
   }
 
   async sell(tender: TillTender): Promise<void> {
-    const answer = await till.hub.sell(this.basket(), tender);
+    const basket = this.basket();
+    const answer =
+      tender.kind === 'comp'
+        ? await allowed('supervisor', `Seats free of charge: ${tender.reason}`, (hub) =>
+            hub.sell(basket, tender),
+          )
+        : await till.hub.sell(basket, tender);
     this.order = answer.order;
     this.changeMinor = answer.change_minor;
     this.receivedMinor = tender.kind === 'cash' ? tender.received_minor : null;
@@ -123,7 +190,7 @@ export class Sale {
 
   private follow(): void {
     clearTimeout(this.followed);
-    if (this.closed || this.stage !== 'card') return;
+    if (this.closed || (this.stage !== 'card' && !this.charging)) return;
     this.followed = setTimeout(async () => {
       try {
         if (this.order) this.learn(await till.hub.cardSale(this.order.id));
@@ -135,8 +202,9 @@ export class Sale {
   }
 
   private learn({ order }: { order: Order }): void {
-    if (this.stage !== 'card') return;
+    if (this.stage !== 'card' && !this.charging) return;
     this.order = order;
+    if (this.stage === 'sold') return;
     if (order.state === 'confirmed') return this.done();
     const phase = order.attempt?.phase;
     if (order.state === 'cancelled') this.forget();
@@ -154,7 +222,9 @@ export class Sale {
 
   private basket() {
     if (!this.hold || !this.buyer) throw new Error('nothing is held');
-    return { hold_id: this.hold.id, buyer_id: this.buyer, tickets: this.tickets() };
+    const { id, seats } = this.hold;
+    const prices = this.prices.filter(({ seat_no }) => seats.includes(seat_no));
+    return { hold_id: id, buyer_id: this.buyer, tickets: this.tickets(), prices };
   }
 
   private tickets(): TicketChoice[] {
@@ -163,6 +233,8 @@ export class Sale {
       .map((seat) => ({ seat_no: seat, ticket_type: this.types[seat] }));
   }
 }
+
+const isPending = ({ state }: { state: string }) => state === 'pending';
 
 /** The hold that this sale stands on is over. */
 export const isOver = (error: unknown) =>
