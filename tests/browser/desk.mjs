@@ -32,7 +32,7 @@ function keycode(letter) {
 }
 
 /** A port that nobody listens on now. */
-async function freePort() {
+export async function freePort() {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address();

@@ -25,13 +25,17 @@ fn main() -> anyhow::Result<()> {
     fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
     let printer = TestPrinter::listen(&listen, dots).with_context(|| format!("listening at {listen}"))?;
     println!("printing what comes to {} into {}", printer.address(), folder.display());
-    let mut written = 0;
+    let (mut written, mut opened) = (0, 0);
     loop {
         thread::sleep(Duration::from_millis(200));
         let sheets = printer.sheets();
         for sheet in sheets.iter().filter(|sheet| sheet.cut).skip(written) {
             written += 1;
             fs::write(folder.join(format!("{written}.png")), sheet.picture.png())?;
+        }
+        for pulse in printer.drawer().iter().skip(opened) {
+            opened += 1;
+            println!("the drawer at pin {} opens", pulse.pin);
         }
     }
 }
