@@ -26,6 +26,11 @@ export function isMoving(order: Order): boolean {
   return order.state === 'open' && (asked || phase === 'paid');
 }
 
+/** Money is on its way back, of seats that could not be sold or that were given back; that may take a second or days. */
+export function isGoingBack(order: Order): boolean {
+  return [order.attempt?.refund, order.refunded].some((back) => back?.state === 'on_its_way');
+}
+
 /** The bank has not said anything yet, and these seats can't be sold to this buyer any more. */
 function isLate(order: Order, now: number): boolean {
   const attempt = order.attempt;
