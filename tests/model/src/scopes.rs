@@ -3,21 +3,48 @@
 use std::time::Instant;
 
 use super::{
+    rules::{Begin, Rules, Scope},
     search::{Searched, search},
-    steps::{Payments, Rules, Scope},
+    steps::Payments,
 };
 
-const STATES_MAX: usize = 40_000_000;
+const STATES_MAX: usize = 80_000_000;
 
 /// One attempt, one hub that dies as often as it likes, and everything that can go wrong.
-pub const FAULTS: Scope =
-    Scope { attempts: 1, workers: 1, failures: 1, foreign_captures: 1, lapses: true, refunds_fail: true, days: true };
+pub const FAULTS: Scope = Scope {
+    begins: Begin::Held,
+    attempts: 1,
+    workers: 1,
+    failures: 1,
+    foreign_captures: 1,
+    lapses: true,
+    refunds_fail: true,
+    days: true,
+};
 /// One attempt, two hubs that are in each other's way.
-pub const HUBS: Scope =
-    Scope { attempts: 1, workers: 2, failures: 0, foreign_captures: 0, lapses: false, refunds_fail: true, days: false };
+pub const HUBS: Scope = Scope {
+    begins: Begin::Held,
+    attempts: 1,
+    workers: 2,
+    failures: 0,
+    foreign_captures: 0,
+    lapses: false,
+    refunds_fail: true,
+    days: false,
+};
+/// Two hubs that give money back, and what may go wrong with that.
+pub const REFUNDS: Scope = Scope { begins: Begin::ToGiveBack, failures: 1, days: true, ..HUBS };
 /// A buyer who pays again.
-pub const AGAIN: Scope =
-    Scope { attempts: 2, workers: 1, failures: 0, foreign_captures: 0, lapses: true, refunds_fail: true, days: false };
+pub const AGAIN: Scope = Scope {
+    begins: Begin::Held,
+    attempts: 2,
+    workers: 1,
+    failures: 0,
+    foreign_captures: 0,
+    lapses: true,
+    refunds_fail: true,
+    days: false,
+};
 
 /// The same, and an answer that may cost a key. Neither lapses a reservation here nor does a refund fail, which one attempt
 /// is searched for: with them it is more than forty million states.
@@ -28,6 +55,7 @@ pub const WIDE: &[(&str, Scope)] = &[
     ("two failures", Scope { failures: 2, ..FAULTS }),
     ("two hubs, and a day", Scope { foreign_captures: 1, lapses: true, days: true, ..HUBS }),
     ("two hubs, and a failure", Scope { failures: 1, ..HUBS }),
+    ("two hubs that give back", REFUNDS),
     ("paying again, and a failure", AGAIN_AND_A_FAILURE),
 ];
 

@@ -53,7 +53,7 @@ pub struct Fault {
 pub fn search<M: Model>(model: &M, states_max: usize) -> Searched {
     let mut known: HashMap<u64, u32, BuildHasherDefault<Fx>> = HashMap::default();
     let mut came_from: Vec<(u32, u16)> = vec![(0, 0)];
-    let mut fair: Vec<(u32, u32)> = Vec::new();
+    let mut fair = Fair::default();
     let mut home: Vec<bool> = Vec::new();
     let start = model.start();
     known.insert(fingerprint(&start), 0);
@@ -70,6 +70,7 @@ pub fn search<M: Model>(model: &M, states_max: usize) -> Searched {
         home.push(model.is_home(&state));
         choices.clear();
         model.choices(&state, &mut choices);
+        fair.begin();
         for (n, choice) in choices.iter().enumerate() {
             steps += 1;
             let new = known.len() as u32;
@@ -79,42 +80,49 @@ pub fn search<M: Model>(model: &M, states_max: usize) -> Searched {
                 open.push_back((to, far + 1, choice.to));
             }
             if choice.fair && to != id {
-                fair.push((id, to));
+                fair.ways.push(to);
             }
         }
         assert!(known.len() <= states_max, "more than {states_max} states: the model's bounds are too wide");
     }
-    let lost = cannot_get_home(&home, &fair);
+    let lost = fair.cannot_get_home(home);
     let fault = lost.map(|id| Fault { what: "it never ends".to_owned(), path: path(model, &came_from, id) });
     Searched { states: known.len(), steps, depth, fault }
 }
 
-/// The first state from which no fair way leads home: the fair graph, searched backwards from its homes.
-fn cannot_get_home(home: &[bool], fair: &[(u32, u32)]) -> Option<u32> {
-    let mut begins = vec![0_u32; home.len() + 1];
-    for (_, to) in fair {
-        begins[*to as usize + 1] += 1;
+/// The fair ways from each state, one state after the other: four bytes a way, which is most of what a search keeps.
+#[derive(Default)]
+struct Fair {
+    ways: Vec<u32>,
+    begins: Vec<u32>,
+}
+
+impl Fair {
+    /// What is pushed from now on are ways from the next state.
+    fn begin(&mut self) {
+        self.begins.push(u32::try_from(self.ways.len()).expect("four thousand million ways"));
     }
-    for n in 1..begins.len() {
-        begins[n] += begins[n - 1];
-    }
-    let mut at = begins.clone();
-    let mut into = vec![0_u32; fair.len()];
-    for (from, to) in fair {
-        into[at[*to as usize] as usize] = *from;
-        at[*to as usize] += 1;
-    }
-    let mut can = home.to_vec();
-    let mut open: Vec<u32> = (0..home.len() as u32).filter(|id| home[*id as usize]).collect();
-    while let Some(id) = open.pop() {
-        for from in &into[begins[id as usize] as usize..begins[id as usize + 1] as usize] {
-            if !can[*from as usize] {
-                can[*from as usize] = true;
-                open.push(*from);
+
+    /// The first state from which no way leads home. `can`: it is at home. Most ways lead to states that were found later,
+    /// so that going through them from the last to the first is over after a few rounds.
+    fn cannot_get_home(mut self, mut can: Vec<bool>) -> Option<u32> {
+        self.begin();
+        loop {
+            let mut news = false;
+            for id in (0..can.len()).rev() {
+                if can[id] {
+                    continue;
+                }
+                let ways = &self.ways[self.begins[id] as usize..self.begins[id + 1] as usize];
+                if ways.iter().any(|to| can[*to as usize]) {
+                    (can[id], news) = (true, true);
+                }
+            }
+            if !news {
+                return can.iter().position(|can| !can).map(|id| id as u32);
             }
         }
     }
-    can.iter().position(|can| !can).map(|id| id as u32)
 }
 
 fn path<M: Model>(model: &M, came_from: &[(u32, u16)], mut id: u32) -> Vec<String> {

@@ -6,8 +6,8 @@ use fullhouse::payment::{
 };
 
 use super::{
-    scopes::{AGAIN, FAULTS, HUBS, look},
-    steps::{Rules, Scope},
+    rules::{Rules, Scope},
+    scopes::{AGAIN, FAULTS, HUBS, REFUNDS, look},
     wrong::CONFIRMABLE,
 };
 
@@ -27,6 +27,11 @@ fn whatever_goes_wrong_the_money_is_right() {
 #[test]
 fn two_hubs_at_one_attempt_do_no_more_than_one() {
     holds("two hubs", HUBS);
+}
+
+#[test]
+fn two_hubs_give_money_back_once() {
+    holds("two hubs that give back", REFUNDS);
 }
 
 #[test]
@@ -141,14 +146,14 @@ fn the_model_finds_a_refund_that_is_asked_for_again_under_a_forgotten_key() {
         });
         machine::plan(&Facts { call: young, ..*facts })
     }
-    finds("an old key", Rules { plan, ..Rules::OURS }, FAULTS, &["money went back twice"]);
+    finds("an old key", Rules { plan, ..Rules::OURS }, FAULTS, &[TWICE]);
     // The same of a call that is written down to be sent once more, and lay there for a day.
     fn at_once(facts: &Facts) -> Step {
         let waits = facts.call.is_some_and(|call| call.state == CallState::Prepared);
         let refund = facts.state == State::RefundPending && !facts.refund_asked_for;
         if waits && refund { Step::Send } else { machine::plan(facts) }
     }
-    finds("sent after a day", Rules { plan: at_once, ..Rules::OURS }, FAULTS, &["money went back twice"]);
+    finds("sent after a day", Rules { plan: at_once, ..Rules::OURS }, FAULTS, &[TWICE]);
 }
 
 #[test]
@@ -160,6 +165,18 @@ fn the_model_finds_a_decided_payment_that_is_not_let_go() {
     let rules = Rules { tidies_at_most: 2, ..Rules::OURS };
     let scope = Scope { failures: 1, refunds_fail: false, ..HUBS };
     finds("put to rest by a slower hub", Rules { tidying_supersedes: false, ..rules }, scope, &[CONFIRMABLE]);
+}
+
+const TWICE: &str = "money went back twice";
+
+/// Two workers read the attempt before either has written the refund's call down, and each asks for it under a key of
+/// its own.
+#[test]
+fn the_model_finds_the_second_refund_of_a_worker_that_has_lost_its_lease() {
+    let rules = Rules { calls_supersede: false, ..Rules::OURS };
+    finds("a call that is no version", rules, REFUNDS, &[TWICE]);
+    let rules = Rules { calls_name_their_version: false, ..Rules::OURS };
+    finds("a call that names no version", rules, REFUNDS, &[TWICE]);
 }
 
 const NOT_BACK: &str = "money was taken for no order, and does not go back";
@@ -177,7 +194,7 @@ fn the_model_finds_a_refund_that_is_called_failed_before_it_was_looked_for() {
         let call = facts.call.map(|call| CallFacts { sends: if refused(&call) { 1 } else { call.sends }, ..call });
         machine::plan(&Facts { call, ..*facts })
     }
-    finds("refused is failed", Rules { plan, ..Rules::OURS }, FAULTS, &["money went back twice"]);
+    finds("refused is failed", Rules { plan, ..Rules::OURS }, FAULTS, &[TWICE]);
 }
 
 /// As the product has it, and nothing that was sent may still arrive.
@@ -189,7 +206,7 @@ fn missing_without_quiet(facts: &Facts) -> Missing {
 #[test]
 fn the_model_finds_a_refund_under_another_key_that_begins_too_early_or_never() {
     let rules = Rules { missing: missing_without_quiet, ..Rules::OURS };
-    finds("another refund without a quiet", rules, Scope { failures: 2, ..FAULTS }, &["money went back twice"]);
+    finds("another refund without a quiet", rules, Scope { failures: 2, ..FAULTS }, &[TWICE]);
     fn the_same(facts: &Facts) -> Missing {
         match machine::missing(facts) {
             Missing::AskAgain(_) => Missing::AskAgain(Key::Same),
@@ -203,7 +220,7 @@ fn the_model_finds_a_refund_under_another_key_that_begins_too_early_or_never() {
 #[test]
 fn the_model_finds_a_refund_that_begins_after_somebody_paid_by_hand() {
     let rules = Rules { by_hand_is_seen: false, ..Rules::OURS };
-    finds("by hand, and by card", rules, FAULTS, &["money went back twice"]);
+    finds("by hand, and by card", rules, FAULTS, &[TWICE]);
 }
 
 #[test]

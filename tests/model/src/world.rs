@@ -12,6 +12,7 @@ use fullhouse::payment::{
 
 use super::{
     provider::{Answer, Intent, Refund, Shown, Status},
+    rules::{Rules, Scope},
     search::fingerprint,
 };
 
@@ -59,7 +60,7 @@ pub struct Call {
     pub replayed: bool,
     /// It said that what was reserved is gone for good.
     pub gone: bool,
-    /// Up to 2: more makes no difference.
+    /// Up to 2, and as many as may be taken back: more makes no difference.
     pub sends: u8,
     /// Ticks since it was sent, up to the quiet.
     pub sent: Option<u8>,
@@ -120,6 +121,25 @@ pub struct Attempt {
     pub news: bool,
     /// Somebody has handed the money over, or sent it by the bank.
     pub by_hand: bool,
+}
+
+impl Attempt {
+    /// Written down, and nothing was done yet.
+    pub fn new(due: bool) -> Self {
+        Self {
+            state: State::New,
+            due,
+            has_intent: false,
+            authorised: None,
+            scheduled: true,
+            calls: [None; 5],
+            refund: None,
+            refund_first: 0,
+            refunds_failed: 0,
+            news: false,
+            by_hand: false,
+        }
+    }
 }
 
 /// What a worker read before it acted.
@@ -216,7 +236,7 @@ pub enum Heard {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Worker {
     Idle,
-    /// Has read the row, and is about to send its call.
+    /// Has read the row, and is about to send its call, or to write down what follows from the row alone.
     Ready(Row),
     Waiting(Row, Request),
     Heard(Row, Request, Heard),
@@ -286,6 +306,47 @@ pub struct World {
 }
 
 impl World {
+    pub fn held(scope: &Scope) -> Self {
+        Self {
+            seat: Seat::Held,
+            hold_live: true,
+            left: HOLD_TICKS,
+            frozen_by: None,
+            order: Order::Open,
+            was_sold: false,
+            cancel_requested: false,
+            due_left: 0,
+            gate_closed: false,
+            attempts: [None; 2],
+            intents: [Intent::NONE; 2],
+            kept: Kept::default(),
+            workers: [Worker::Idle; 2],
+            adrift: None,
+            failures_left: scope.failures,
+            foreign_captures_left: scope.foreign_captures,
+            wrong: None,
+        }
+    }
+
+    /// The hold is over, and the bank has paid all the same.
+    pub fn to_give_back(self) -> Self {
+        let attempt = Attempt {
+            state: State::RefundPending,
+            has_intent: true,
+            refund: Some(RefundState::Pending),
+            ..Attempt::new(false)
+        };
+        Self {
+            seat: Seat::Free,
+            hold_live: false,
+            left: 0,
+            order: Order::Cancelled,
+            attempts: [Some(attempt), None],
+            intents: [Intent { status: Status::Taken, ..Intent::NONE }, Intent::NONE],
+            ..self
+        }
+    }
+
     pub fn attempt(&mut self, at: u8) -> &mut Attempt {
         self.attempts[usize::from(at)].as_mut().expect("an attempt that was begun")
     }
@@ -323,10 +384,10 @@ impl World {
     }
 
     /// Worlds that nothing can tell apart become one.
-    pub fn normal(mut self, attempts_max: u8, version_compare: bool, margin: i8) -> Self {
+    pub fn normal(mut self, attempts_max: u8, rules: &Rules) -> Self {
         self.forget_adrift();
         for at in 0..2_u8 {
-            if version_compare {
+            if rules.version_compare {
                 self.forget_what_is_over(at);
             }
             self.forget_calls(at);
@@ -346,7 +407,7 @@ impl World {
         if !may_pay && !self.attempts.iter().flatten().any(needs_hold) {
             self.left = 0; // how long it would have lasted makes no difference any more
         }
-        self.forget_workers(version_compare, margin);
+        self.forget_workers(rules);
         // It makes no difference which hub is called the first.
         if fingerprint(&self.workers[0]) > fingerprint(&self.workers[1]) {
             self.workers.swap(0, 1);
@@ -412,8 +473,24 @@ impl World {
                     _ => false,
                 })
             };
+            // Whoever has never sent it takes its sending back, should it turn out not to have left.
+            let taken_back = |n: u8| {
+                let may = |w: &&Worker| match w {
+                    Worker::Heard(row, request, Heard::NotSent) => {
+                        asked(request) == (at, *op, n) && row.call.is_some_and(|c| c.sends == 0)
+                    }
+                    Worker::Ready(row) => {
+                        row.at == at && row.op() == *op && row.call.is_some_and(|c| c.n == n && c.sends == 0)
+                    }
+                    _ => false,
+                };
+                self.workers.iter().filter(may).count() as u8
+            };
             let call = &mut attempt.calls[index];
-            *call = call.filter(|_| !past).map(|call| call.normal(*op, waited_for(call.n)));
+            *call = call.filter(|_| !past).map(|call| {
+                let sends = call.sends.min(2 + taken_back(call.n));
+                Call { sends, ..call.normal(*op, waited_for(call.n)) }
+            });
             for n in 0..KEYS as u8 {
                 let adrift = self.adrift.as_ref().is_some_and(|r| asked(r) == (at, *op, n));
                 if call.is_none_or(|c| c.n != n) && !adrift && !waited_for(n) {
@@ -424,24 +501,25 @@ impl World {
     }
 
     /// What a worker read matters only as far as it decides.
-    fn forget_workers(&mut self, version_compare: bool, margin: i8) {
+    fn forget_workers(&mut self, rules: &Rules) {
+        let margin = rules.margin_ticks;
         for worker in &mut self.workers {
             if let Some(row) = worker.row_mut() {
                 row.left = row.left.clamp(margin - 1, margin);
                 row.sent_since &= row.op() == Op::Refund; // only there it is asked about
                 row.news_since &= row.op() == Op::Refund;
                 let op = row.op();
-                row.call = row.call.map(|call| call.normal(op, false));
+                row.call = row.call.map(|call| Call { sends: call.sends.min(2), ..call.normal(op, false) });
             }
             let (at, n, op, stale) = match worker {
                 Worker::Waiting(row, r) | Worker::Heard(row, r, _) => (row.at, r.n, r.op, row.stale),
-                Worker::Ready(row) if row.stale && version_compare => {
-                    *worker = Worker::Idle; // the statement that notes it as sent will find out
+                Worker::Ready(row) if row.stale && rules.version_compare && rules.calls_name_their_version => {
+                    *worker = Worker::Idle; // whatever it writes names its version
                     continue;
                 }
                 _ => continue,
             };
-            if !stale || !version_compare {
+            if !stale || !rules.version_compare {
                 continue;
             }
             // Only the answer will be written down, if its call is still of interest.
