@@ -163,9 +163,10 @@ async fn carry(client: tokio::net::TcpStream, upstream: PathBuf, mut wire: watch
     let cut = wire.clone();
     let (gate, gated) = watch::channel(None);
     tokio::select! {
+        biased; // what was held back by whoever cuts the wire never passes
+        _ = wire.wait_for(|w| *w == Wire::Cut) => {}
         () = ask(client_read, server_write, cut.clone(), traps, gate) => {}
         () = answer(server_read, client_write, cut, gated) => {}
-        _ = wire.wait_for(|w| *w == Wire::Cut) => {}
     }
 }
 
