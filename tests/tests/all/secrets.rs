@@ -16,8 +16,12 @@ use serde_json::{Value, json};
 const PASSWORD: &str = "quetzal orbit marmalade";
 const WRONG_PASSWORD: &str = "basalt turnip lighthouse";
 const NAME: &str = "Wilhelmina Featherstonehaugh";
+const STAFF_PASSWORD: &str = "granite pelican umbrella";
+const PIN: &str = "71940283";
+const WRONG_PIN: &str = "39517264";
 /// Somebody writes it where a secret has no place, and where a person's note has one.
 const PLANTED: &str = "whsec_planted_by_the_test";
+const PLANTED_PIN: &str = "50628173";
 
 /// A name for each secret, and the secret.
 type Secrets = Vec<(&'static str, String)>;
@@ -25,10 +29,22 @@ type Secrets = Vec<(&'static str, String)>;
 /// Those of them that a text holds.
 fn found(text: &str, secrets: &Secrets) -> Vec<String> {
     let held = |secret: &&(&str, String)| {
+        if secret.1.bytes().all(|b| b.is_ascii_digit()) {
+            return holds_number(text, &secret.1);
+        }
         let escaped = secret.1.replace(' ', "%20");
         text.contains(&secret.1) || text.contains(&escaped) || text.contains(&secret.1.replace(' ', "+"))
     };
     secrets.iter().filter(held).map(|(name, secret)| format!("{name}: {secret}")).collect()
+}
+
+/// A text holds this number, by itself: not as a part of another one, such as the fraction of a second.
+fn holds_number(text: &str, number: &str) -> bool {
+    text.match_indices(number).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + number.len()..].chars().next();
+        before.is_none_or(|c| !c.is_ascii_digit() && c != '.') && after.is_none_or(|c| !c.is_ascii_digit())
+    })
 }
 
 async fn webhook(hub: &Binary, secret: &str, body: &str) -> u16 {
@@ -51,6 +67,55 @@ async fn buys(fan: &Fan, event: i64, seats: &[i32], card: &str, end: &str) -> Va
 fn codes(order: &Value) -> Secrets {
     let tickets = order["tickets"].as_array().expect("tickets");
     tickets.iter().filter_map(|t| t["code"].as_str()).map(|code| ("a ticket's code", code.to_owned())).collect()
+}
+
+/// A machine becomes a terminal, and people sign in at it, rightly and wrongly. What of that nobody may read.
+async fn at_an_attended_counter(hub: &Binary, operator: &Fan, event: i64) -> Secrets {
+    let asked = json!({ "name": "Window 2", "role": "counter", "reason": "a test" });
+    let code = operator.post("/api/staff/enrolments", asked).await.ok()["code"].as_str().expect("a code").to_owned();
+    let machine = Fan::stranger(hub.url());
+    let machine_key = key();
+    for body in [
+        json!({ "code": code.replace(|c: char| c.is_ascii_digit(), "Z"), "key": machine_key }),
+        json!({ "code": [code] }),
+        json!({ "code": code, "key": machine_key }),
+    ] {
+        machine.post("/api/box-office/enrol", body).await;
+    }
+    // Asked once more: the token that may have got lost is another one from now on.
+    let made = machine.post("/api/box-office/enrol", json!({ "code": code, "key": machine_key })).await.ok();
+    let token = made["token"].as_str().expect("a token").to_owned();
+    let member = json!({ "name": "Ada", "role": "clerk", "password": STAFF_PASSWORD, "pin": PIN, "reason": "a test" });
+    let id = operator.post("/api/staff/members", member).await.ok()["staff_id"].clone();
+    let changed = format!("/api/staff/members/{}", id.as_str().expect("an id"));
+    operator.post(&changed, json!({ "pin": PIN, "reason": "she forgot it" })).await.ok();
+    let till = Till::with_token(hub.url(), &token);
+    for body in [
+        json!({ "name": "Ada", "pin": WRONG_PIN }),
+        json!({ "name": "Ada", "pin": [WRONG_PIN] }),
+        json!({ "name": "Ada", "password": WRONG_PASSWORD }),
+    ] {
+        till.post("/api/box-office/sign-in", body).await.code();
+    }
+    let with_password = json!({ "name": "Ada", "password": STAFF_PASSWORD });
+    let first = till.post("/api/box-office/sign-in", with_password).await.ok()["token"].clone();
+    let second = till.post("/api/box-office/sign-in", json!({ "name": "Ada", "pin": PIN })).await.ok()["token"].clone();
+    let session = second.as_str().expect("a session").to_owned();
+    let clerk = till.attended_by(&session);
+    clerk.hold(event, &[16]).await.ok();
+    clerk.post("/api/box-office/sign-out", json!({})).await;
+    assert_eq!(clerk.hold(event, &[16]).await.code(), "staff_required");
+    vec![
+        ("an enrolment's code", code.clone()),
+        ("an enrolment's code, as typed", code.replace('-', "")),
+        ("the key of a machine", machine_key),
+        ("an enrolled terminal's token", token),
+        ("a password of the staff", STAFF_PASSWORD.to_owned()),
+        ("a PIN", PIN.to_owned()),
+        ("a wrong PIN", WRONG_PIN.to_owned()),
+        ("a staff session", first.as_str().expect("a session").to_owned()),
+        ("another staff session", session),
+    ]
 }
 
 #[tokio::test]
@@ -136,9 +201,6 @@ async fn a_talkative_hub_tells_no_secret() {
     let paper = format!("/api/orders/{}/tickets.pdf", challenged["id"].as_str().expect("an id"));
     let _ = fan.request(Method::GET, &paper).send().await.expect("the hub answers");
 
-    let numbers =
-        reqwest::get(format!("{}/metrics", hub.url())).await.expect("they are there").text().await.expect("text");
-    // The control: what somebody wrote into a note of their own is found by the same search.
     sqlx::query("update account set role = 'operator' where email = $1")
         .bind(&fan.email)
         .execute(database.pool())
@@ -146,13 +208,19 @@ async fn a_talkative_hub_tells_no_secret() {
         .expect("an operator");
     let operator = Fan::sign_in(hub.url(), &fan.email, PASSWORD).await;
     secrets.push(("an operator's session", session_of(&operator)));
-    operator.post("/api/staff/gate/pause", json!({ "note": PLANTED })).await.ok();
+    secrets.extend(at_an_attended_counter(&hub, &operator, event).await);
+
+    let numbers =
+        reqwest::get(format!("{}/metrics", hub.url())).await.expect("they are there").text().await.expect("text");
+    // The control: what somebody wrote into a note of their own is found by the same search.
+    operator.post("/api/staff/gate/pause", json!({ "note": format!("{PLANTED} {PLANTED_PIN}") })).await.ok();
     let log = hub.log();
     hub.stop().await;
     assert!(log.contains(" TRACE ") && log.contains("an attempt moved on"), "as talkative as can be");
     assert!(numbers.contains("fullhouse_"), "{numbers}");
-    assert_eq!(found(&log, &vec![("planted", PLANTED.to_owned())]).len(), 1, "the control: it is found");
-    assert!(secrets.len() > 14, "{}", secrets.len());
+    let planted: Secrets = [PLANTED, PLANTED_PIN].map(|secret| ("planted", secret.to_owned())).into();
+    assert_eq!(found(&log, &planted).len(), 2, "the control: they are found");
+    assert!(secrets.len() > 24, "{}", secrets.len());
     assert_eq!(found(&log, &secrets), [""; 0], "in the log");
     assert_eq!(found(&numbers, &secrets), [""; 0], "in the numbers");
     provider.ledger().await.agrees_with(&database).await;
