@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use fullhouse::serve::Roles;
 use fullhouse_tests::{
     HUNG,
     database::Database,
@@ -16,21 +15,17 @@ use fullhouse_tests::{
 };
 use serde_json::{Value, json};
 
-/// An order that its worker left at the moment between "authorised" and the one transaction.
-async fn authorised(race: &Race) {
+/// Pays; the bank says yes, and nobody hears it for as long as the hub can ask.
+async fn in_doubt(race: &Race) {
+    race.provider
+        .rules(json!([
+            { "match": { "op": "confirm", "first": 1 }, "effect": { "network": "timeout_after" } },
+            { "match": { "op": "get" }, "effect": { "network": "timeout_before" } },
+        ]))
+        .await;
     race.pay().await;
-    let attempt: (uuid::Uuid, i64) = sqlx::query_as("select id, amount_minor from attempt")
-        .fetch_one(race.database.pool())
-        .await
-        .expect("the attempt");
-    let intent = race.provider.authorise(attempt.0, attempt.1, "eur").await;
-    sqlx::query(
-        "update attempt set state = 'authorised', pi_id = $1, authorised_minor = amount_minor, version = version + 1",
-    )
-    .bind(&intent)
-    .execute(race.database.pool())
-    .await
-    .expect("written down");
+    until(&race.fan, &race.order, &["auth_unknown"]).await;
+    assert_eq!(race.provider.ledger().await.authorised(), 9_000);
 }
 
 #[tokio::test]
@@ -69,16 +64,17 @@ async fn race_02_the_sweeper_meets_the_sale() {
         provider.configure(&mut config);
         config.sweeper.tick_ms = 1;
         config.payment.worker_tick_ms = 1;
-        let quiet = Roles { workers: false, ..Roles::ALL };
-        let first = Hub::start_as(config.clone(), quiet).await;
+        config.payment.timeout_ms = 300;
+        let first = Hub::start(config.clone()).await;
         let fan = fan::many(&database, &first.url(), 1).await.remove(0);
         let order = order(&fan, event, &[1, 2]).await;
         let race = Race { database, clock, provider, hub: first, event, fan, order };
-        authorised(&race).await;
+        in_doubt(&race).await;
+        race.hub.stop().await;
+        race.provider.rules(json!([])).await;
         let ends: chrono::DateTime<chrono::Utc> =
             sqlx::query_scalar("select held_until from hold").fetch_one(race.database.pool()).await.expect("a hold");
         race.clock.freeze_at(ends - TimeDelta::milliseconds(1)).await;
-        race.hub.stop().await;
         let began = std::time::Instant::now();
         let after = match too_late {
             _ if round == 0 => Duration::ZERO,

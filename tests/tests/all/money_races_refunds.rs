@@ -1,7 +1,7 @@
 //! More races of refunds, by their number in the specification: what is said late, refused after a doubt, kept as a 500,
 //! or taken after everything was decided.
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use fullhouse_tests::{eventually, provider::key, race::Race};
 use serde_json::json;
 
@@ -98,7 +98,7 @@ async fn race_31_a_refund_that_is_refused_after_a_doubt_is_looked_for_first() {
         let till = race.till().await;
         till.refund(&race.order, &key(), all_back()).await.ok();
         let end = if arrived { "succeeded" } else { "failed" };
-        let refused_at = async || -> Option<chrono::DateTime<chrono::Utc>> {
+        let refused_at = async || -> Option<DateTime<Utc>> {
             sqlx::query_scalar("select max(sent_at) from provider_call where op = 'refund'")
                 .fetch_one(race.database.pool())
                 .await
@@ -148,6 +148,56 @@ async fn race_31_a_refund_whose_key_keeps_a_500_is_looked_for_and_goes_on_under_
         let calls = race.calls("refund").await;
         assert_eq!(calls.len(), keys, "{status}: {calls:?}");
         assert!(race.clock.now().await - began < TimeDelta::minutes(10), "{status}: not when the key is forgotten");
+        race.over().await;
+    }
+}
+
+/// Of the specification: in seconds, a fifth more or less. From the fourth on it stays so for a quarter of an hour.
+const SCHEDULE_S: [i64; 6] = [2, 5, 10, 30, 30, 30];
+
+/// Requests are lost, of which nobody hears anything: neither the asking nor the looking stands still any longer than that.
+#[tokio::test]
+async fn race_31_a_refund_whose_calls_are_lost_waits_no_longer_than_the_schedule_says() {
+    for (lost, outcome, begins) in [("refund", "approve", 0), ("list_refunds", "refund_pending", 1)] {
+        let race = Race::with(false, |config| config.payment.timeout_ms = 200).await;
+        race.pay().await;
+        race.until("captured").await;
+        let first = SCHEDULE_S.len() - begins;
+        let outcome = match outcome {
+            "refund_pending" => json!({ "kind": outcome, "ms": 1 }),
+            _ => json!({ "kind": outcome }),
+        };
+        race.provider
+            .rules(json!([
+                { "match": { "op": lost, "first": first }, "effect": { "network": "timeout_before" } },
+                { "match": { "op": "refund" }, "effect": { "outcome": outcome } },
+            ]))
+            .await;
+        race.till().await.refund(&race.order, &key(), all_back()).await.ok();
+        for (tries, wait) in (1_i32..).zip(SCHEDULE_S) {
+            // Nobody has it in hand any more, and this is when it is taken up again.
+            let (at, next): (DateTime<Utc>, DateTime<Utc>) =
+                eventually(&format!("{lost} was lost, {tries}"), || async {
+                    sqlx::query_as(
+                        "select updated_at, next_run_at from attempt
+                     where leased_until is null and tries = $1 and next_run_at > updated_at",
+                    )
+                    .bind(tries)
+                    .fetch_optional(race.database.pool())
+                    .await
+                    .expect("the test's database answers")
+                })
+                .await;
+            let waits = (next - at).num_milliseconds();
+            assert!((wait * 800..=wait * 1_200).contains(&waits), "{lost}, {tries}: {waits} ms instead of {wait} s");
+            race.clock.advance(next - race.clock.now().await).await;
+        }
+        eventually("it has arrived", || async {
+            race.database_in_time().await;
+            (refunds(&race).await == [("succeeded".to_owned(), 9_000)]).then_some(())
+        })
+        .await;
+        assert_eq!(race.provider.ledger().await.refunded(), 9_000, "once");
         race.over().await;
     }
 }

@@ -5,13 +5,14 @@
 use chrono::TimeDelta;
 use fullhouse_tests::{
     eventually,
-    provider::{CARD, CHALLENGED, key, order, until},
+    provider::{CARD, CHALLENGED, Provider, key, order, until},
     proxy::{Proxy, Side},
     race::{Race, TOTAL, asked_in_between},
 };
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 #[tokio::test]
 async fn race_01_authorised_after_the_hold_expired() {
@@ -32,7 +33,7 @@ async fn race_01_authorised_after_the_hold_expired() {
                 "update event_seat set status = 2, order_id = $1, hold_id = null, held_until = null
                  where hold_id = (select id from hold) and status = 1",
             )
-            .bind(race.order["id"].as_str().expect("an id").parse::<uuid::Uuid>().expect("an id"))
+            .bind(race.order["id"].as_str().expect("an id").parse::<Uuid>().expect("an id"))
             .execute(&mut *naive)
             .await
             .expect("nothing stops it");
@@ -307,6 +308,15 @@ async fn race_29_the_cancellation_meets_a_capture() {
     assert_eq!((ledger.captured(), ledger.refunded()), (TOTAL, TOTAL));
     assert_eq!(race.calls("refund").await.len(), 1, "once");
     race.over().await;
+
+    // The control: whoever takes a refused cancellation for "there is nothing to let go of" keeps the buyer's money.
+    let provider = Provider::start().await;
+    let intent = provider.authorise(Uuid::new_v4(), TOTAL, "eur").await;
+    provider.rules(json!([captured_meanwhile()])).await;
+    let refused = provider.call(&format!("payment_intents/{intent}/cancel"), String::new()).await;
+    assert_eq!(refused["error"]["code"], "payment_intent_unexpected_state");
+    let ledger = provider.ledger().await;
+    assert_eq!((ledger.authorised(), ledger.captured(), ledger.refunded()), (0, TOTAL, 0), "the fault");
 }
 
 #[tokio::test]
