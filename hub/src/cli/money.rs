@@ -280,7 +280,7 @@ pub async fn reconcile(config: &Config, pool: &PgPool, args: &ReconcileArgs) -> 
     }
     let shared = config.reconcile.account_shared;
     let open = report.found.iter().filter(|(found, outcome)| needs_a_person(found, *outcome, shared)).count();
-    ensure!(open == 0, "{open} differences need a person");
+    ensure!(open == 0, "a person has to see to {open} of them");
     Ok(())
 }
 

@@ -97,6 +97,9 @@ pub async fn refund(
     let what = match body.what {
         RefundWhat::All {} => What::All,
         RefundWhat::Seats { seats } => What::Seats(SeatSet::new(seats, SEATS_MAX)?.as_slice().to_vec()),
+        RefundWhat::Amount { amount_minor } if amount_minor < 1 => {
+            return Err(Problem::new(Code::BadRequest).detail("amount_minor is 1 at least."));
+        }
         RefundWhat::Amount { amount_minor } => What::Amount(amount_minor),
     };
     let ask = Ask {

@@ -49,13 +49,7 @@ async fn release_one(tx: &mut Tx, event_id: i64, order_id: Uuid) -> sqlx::Result
             .fetch_one(&mut **tx)
             .await?;
     // An attempt that lives decides first: it is looked at again when it has.
-    let live = sqlx::query_scalar!(
-        r#"select exists(select from attempt where order_id = $1
-           and state not in ('declined', 'voided', 'captured', 'capture_failed', 'refunded')) as "live!""#,
-        order_id
-    )
-    .fetch_one(&mut **tx)
-    .await?;
+    let live = attempt::own_live(tx, order_id).await?.is_some();
     let now = clock::now(tx).await?;
     if live || order.state != "payment_due" || order.payment_due_until.is_none_or(|until| until > now) {
         return Ok(false);

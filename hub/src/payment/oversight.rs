@@ -83,10 +83,11 @@ async fn forget(pool: &PgPool) -> sqlx::Result<()> {
     Ok(())
 }
 
-/// Orders of events that are called off: a round each; what is given back wakes the workers by its row.
-async fn go_through_called_off(pool: &PgPool) -> sqlx::Result<()> {
+/// Orders of events that are called off, a round after the other; what is given back wakes the workers by its row. After
+/// any round another hub, or this one when it is back, can go on.
+async fn go_through_called_off(pool: &PgPool, stop: &CancellationToken) -> sqlx::Result<()> {
     for event_id in call_off::unfinished(pool).await? {
-        while call_off::go_on(pool, event_id).await? {}
+        while !stop.is_cancelled() && call_off::go_on(pool, event_id).await? {}
     }
     Ok(())
 }
@@ -95,7 +96,7 @@ async fn compare_books(payments: Payments, pool: PgPool, stop: CancellationToken
     let mut tick = tokio::time::interval(Duration::from_millis(payments.gate_settings().tick_ms.max(10)));
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     while stop.run_until_cancelled(tick.tick()).await.is_some() {
-        if let Err(error) = go_through_called_off(&pool).await {
+        if let Err(error) = go_through_called_off(&pool, &stop).await {
             tracing::warn!(%error, "a called off event could not be gone through; the next round goes on");
         }
         // A run that is cut off is no good one, and the next hub's is due when its lease has run out.

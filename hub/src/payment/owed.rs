@@ -96,8 +96,6 @@ pub async fn retry_in(
     order::lock(tx, found.order_id).await?;
     if let Some(attempt_id) = found.attempt_id {
         sqlx::query!("select id from attempt where id = $1 for no key update", attempt_id).fetch_one(&mut **tx).await?;
-    }
-    if let Some(attempt_id) = found.attempt_id {
         cover_by_outside(tx, attempt_id).await?;
     }
     let failed = sqlx::query!(
@@ -130,6 +128,25 @@ pub async fn retry_in(
         return Err(RetryError::BooksNotCompared);
     }
     let now = clock::now(tx).await?;
+    let id = put_in_its_place(tx, refund_id, by_hand, now).await?;
+    if let (true, Some(attempt_id)) = (by_hand, found.attempt_id) {
+        sqlx::query!(
+            "update attempt set state = 'refunded', version = version + 1, next_run_at = null where id = $1 and state = 'refund_failed'",
+            attempt_id
+        )
+        .execute(&mut **tx)
+        .await?;
+    } else if let Some(attempt_id) = found.attempt_id {
+        poke(tx, attempt_id, now).await?;
+    }
+    let how = if by_hand { "by hand" } else { "to the card once more" };
+    log::note(tx, found.order_id, "refund", &format!("{} given back {how}: {reason}", failed.amount_minor), actor, now)
+        .await?;
+    Ok(id)
+}
+
+/// Another refund of the same money, which is asked for of the provider or has been handed over.
+async fn put_in_its_place(tx: &mut Tx, refund_id: Uuid, by_hand: bool, now: DateTime<Utc>) -> sqlx::Result<Uuid> {
     let id = sqlx::query_scalar!(
         "insert into refund (id, attempt_id, tender_id, request_id, kind, amount_minor, state, reason, created_at, settled_at)
          select $2, attempt_id, tender_id, request_id, case when $3 then 'cash' else 'card' end,
@@ -144,19 +161,6 @@ pub async fn retry_in(
     .fetch_one(&mut **tx)
     .await?;
     sqlx::query!("update refund set replaced_by = $2 where id = $1", refund_id, id).execute(&mut **tx).await?;
-    if let (true, Some(attempt_id)) = (by_hand, found.attempt_id) {
-        sqlx::query!(
-            "update attempt set state = 'refunded', version = version + 1, next_run_at = null where id = $1 and state = 'refund_failed'",
-            attempt_id
-        )
-        .execute(&mut **tx)
-        .await?;
-    } else if let Some(attempt_id) = found.attempt_id {
-        poke(tx, attempt_id, now).await?;
-    }
-    let how = if by_hand { "by hand" } else { "to the card once more" };
-    log::note(tx, found.order_id, "refund", &format!("{} given back {how}: {reason}", failed.amount_minor), actor, now)
-        .await?;
     Ok(id)
 }
 

@@ -34,12 +34,6 @@ impl Op {
         }
     }
 
-    pub fn from_name(name: &str) -> Option<Op> {
-        [Op::Create, Op::Confirm, Op::Get, Op::Capture, Op::Cancel, Op::Refund, Op::ListRefunds, Op::StopReader]
-            .into_iter()
-            .find(|op| op.name() == name)
-    }
-
     /// Reads need no key, may be repeated freely, and have a shorter time.
     pub fn is_read(self) -> bool {
         matches!(self, Op::Get | Op::ListRefunds | Op::Books)

@@ -101,12 +101,6 @@ impl Answer {
         }
     }
 
-    /// A refusal carries the intent as it is after it.
-    pub fn intent_of_refusal(&self) -> Option<PaymentIntent> {
-        let intent = self.body.as_ref()?.pointer("/error/payment_intent")?;
-        serde_json::from_value(intent.clone()).ok()
-    }
-
     fn nothing(outcome: Outcome) -> Self {
         Self {
             outcome,
@@ -247,7 +241,7 @@ impl Client {
             200..=299 => Outcome::Done(body.clone()),
             401 | 403 if explained => Outcome::NotServed(refusal()),
             400..=499 if explained && refusal().is_about_our_key() => Outcome::NotServed(refusal()),
-            402 => Outcome::Declined(refusal()),
+            402 if explained => Outcome::Declined(refusal()),
             // In use, or too many: what became of the first request is not known yet.
             409 | 429 => Outcome::Unknown,
             400..=499 if explained => Outcome::Rejected(refusal()),
@@ -332,7 +326,9 @@ mod tests {
             assert!(matches!(judge(status, expired.clone()), Outcome::NotServed(_)), "{status}");
         }
         assert!(matches!(judge(401, serde_json::json!("a proxy's page")), Outcome::Unknown));
-        assert!(matches!(judge(404, serde_json::json!("a proxy's page")), Outcome::Unknown));
+        for status in [402, 404] {
+            assert!(matches!(judge(status, serde_json::json!("a proxy's page")), Outcome::Unknown), "{status}");
+        }
         for status in [301, 409, 429, 500, 502, 503] {
             assert!(matches!(judge(status, error.clone()), Outcome::Unknown), "{status}");
         }

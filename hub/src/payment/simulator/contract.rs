@@ -161,7 +161,8 @@ async fn a_decline_is_definite_and_is_replayed() {
     for replayed in [false, true] {
         let answer = scene.client.send(&scene.confirm(&intent, 1)).await;
         assert_eq!(answer.replayed, replayed);
-        assert_eq!(answer.intent_of_refusal().unwrap().status, IntentStatus::RequiresPaymentMethod);
+        let intent = answer.body.as_ref().and_then(|body| body.pointer("/error/payment_intent/status"));
+        assert_eq!(intent, Some(&serde_json::json!("requires_payment_method")));
         assert!(matches!(answer.outcome, Outcome::Declined(r) if r.reason() == "insufficient_funds"));
     }
     let seen = scene.get(&intent.id).await;
