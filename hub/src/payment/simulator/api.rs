@@ -243,8 +243,10 @@ pub fn capture(world: &mut World, id: &str, params: &Params, effect: &Effect) ->
     if intent.status != "requires_capture" {
         return Reply::unexpected(intent, "capture");
     }
-    if effect.outcome == Some(Outcome::CaptureFails) {
-        world.cancel(at, Some("automatic"), &how);
+    if matches!(effect.outcome, Some(Outcome::CaptureFails | Outcome::SaidGone)) {
+        if effect.outcome == Some(Outcome::CaptureFails) {
+            world.cancel(at, Some("automatic"), &how);
+        }
         let error = json!({"type": "invalid_request_error", "code": "charge_expired_for_capture",
             "message": "The authorisation has expired.", "payment_intent": world.intents[at].render()});
         return Reply { status: 400, body: json!({"error": error}), began: true };

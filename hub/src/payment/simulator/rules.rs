@@ -257,6 +257,8 @@ pub enum Outcome {
     },
     /// The capture fails for good: the authorisation is gone.
     CaptureFails,
+    /// The same is said of a capture, and it is not true.
+    SaidGone,
     /// Refuses to cancel.
     CancelFails,
     /// Captured by the time that the cancellation arrives.
