@@ -86,10 +86,11 @@ export class StaffLineRoom {
   private async look(): Promise<void> {
     if (this.find !== null) void this.lookInside(this.find);
     try {
-      const newest = this.changes[0]?.id ?? 0;
       const [seen, { changes }] = await Promise.all([this.staff.look(), this.staff.changes()]);
       if (this.closed) return;
       if (!isOlder(seen.line, this.seen.line)) this.seen = seen;
+      // Two looks may be under way (a frame's, and one after a change): the second adds what the first has not.
+      const newest = this.changes[0]?.id ?? 0;
       this.changes = [...changes.filter(({ id }) => id > newest), ...this.changes];
     } catch {
       // The next frame asks again; that frames stay away is told by the feed's state.
@@ -99,7 +100,9 @@ export class StaffLineRoom {
   }
 
   async readOn(): Promise<void> {
-    const { changes } = await this.staff.changes(this.changes.at(-1)?.id);
+    const oldest = this.changes.at(-1)?.id;
+    const { changes } = await this.staff.changes(oldest);
+    if (this.changes.at(-1)?.id !== oldest) return; // pressed twice
     this.more = changes.length > 0 && changes.at(-1)!.what !== 'opened';
     this.changes = [...this.changes, ...changes];
   }
