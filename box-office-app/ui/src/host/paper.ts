@@ -91,7 +91,7 @@ export function receipt(order: Order, paid: Paid, till: string): Paper {
 
 /** A drawer's report: X while its shift is open, Z once it is closed. */
 export function report(shift: ShiftReport): Paper {
-  const sum = (minor: number) => money(minor, shift.currency);
+  const sum = (minor: number) => money(minor || 0, shift.currency); // no minus before nothing
   const when = (at: string) => yourTime(at, DAY_AND_CLOCK);
   const { closed } = shift;
   return [
