@@ -4,12 +4,18 @@
 //! - A network that is gone is told within [`TOLD_WITHIN`]: after the last answer, silence counts, not errors. A cut and a
 //!   wire that swallows everything look the same.
 //! - Silence is measured by a clock that counts sleep: a machine that wakes up believes nothing until it is answered.
+//! - A terminal has one [`Heart`]: what its screens say of the network, and what its till does about it, is decided once.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use rand::Rng;
+use tokio::{
+    sync::watch,
+    task::{AbortHandle, JoinSet},
+    time::{MissedTickBehavior, interval},
+};
 
-use crate::clock::SinceBoot;
+use crate::clock::{Boottime, Clock, SinceBoot};
 
 /// How often the hub is asked whether it is there. Several may be on their way at once: a slow answer is an answer.
 pub const BEAT: Duration = Duration::from_millis(400);
@@ -41,6 +47,87 @@ impl Pulse {
             (Some(heard), Some(now)) => now.0.saturating_sub(heard.0) < SILENCE,
             _ => false,
         }
+    }
+}
+
+/// Whether the hub can be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// It was not heard yet, and may still answer the first question.
+    Unknown,
+    Up,
+    Down,
+}
+
+/// Asks the hub whether it is there, all the time. It beats until its last clone is gone.
+#[derive(Clone)]
+pub struct Heart {
+    reach: watch::Receiver<Reach>,
+    _beats: Arc<Beats>,
+}
+
+struct Beats(AbortHandle);
+
+impl Drop for Beats {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Heart {
+    /// On a runtime. `is_there` asks once, and gives up after [`SILENCE`].
+    pub fn of<F>(is_there: impl Fn() -> F + Send + 'static) -> Self
+    where
+        F: Future<Output = bool> + Send + 'static,
+    {
+        let (tell, reach) = watch::channel(Reach::Unknown);
+        let beats = tokio::spawn(beat(is_there, tell));
+        Self { reach, _beats: Arc::new(Beats(beats.abort_handle())) }
+    }
+
+    /// Follows whether it can be reached.
+    pub fn reach(&self) -> watch::Receiver<Reach> {
+        self.reach.clone()
+    }
+
+    pub fn is_up(&self) -> bool {
+        *self.reach.borrow() == Reach::Up
+    }
+}
+
+async fn beat<F>(is_there: impl Fn() -> F, tell: watch::Sender<Reach>)
+where
+    F: Future<Output = bool> + Send + 'static,
+{
+    let (begun, mut pulse) = (Boottime.now(), Pulse::default());
+    let (mut beat, mut look) = (interval(BEAT), interval(LOOK));
+    // A runtime that stood still asks once, and not for every beat that it missed.
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut asked = JoinSet::new();
+    loop {
+        tokio::select! {
+            _ = beat.tick() => {
+                asked.spawn(is_there());
+            }
+            Some(answered) = asked.join_next() => {
+                if let (Ok(true), Some(now)) = (answered, Boottime.now()) {
+                    pulse.heard(now);
+                }
+            }
+            _ = look.tick() => {}
+        }
+        let now = reach(&pulse, begun, Boottime.now());
+        tell.send_if_modified(|known| std::mem::replace(known, now) != now);
+    }
+}
+
+fn reach(pulse: &Pulse, begun: Option<SinceBoot>, now: Option<SinceBoot>) -> Reach {
+    let waits = begun.zip(now).is_some_and(|(begun, now)| now.0.saturating_sub(begun.0) < SILENCE);
+    match pulse.beats(now) {
+        true => Reach::Up,
+        false if pulse.heard.is_none() && waits => Reach::Unknown,
+        false => Reach::Down,
     }
 }
 
@@ -79,6 +166,18 @@ mod tests {
         assert!(!pulse.beats(Some(at(11_500))));
         assert!(!pulse.beats(Some(at(3_600_000))), "the machine slept");
         assert!(!pulse.beats(None), "no clock, no hub");
+    }
+
+    #[test]
+    fn a_hub_that_was_never_heard_is_gone_once_it_had_its_time_to_answer() {
+        let mut pulse = Pulse::default();
+        let begun = Some(at(5_000));
+        assert_eq!(reach(&pulse, begun, Some(at(6_499))), Reach::Unknown);
+        assert_eq!(reach(&pulse, begun, Some(at(6_500))), Reach::Down);
+        assert_eq!(reach(&pulse, begun, None), Reach::Down);
+        pulse.heard(at(7_000));
+        assert_eq!(reach(&pulse, begun, Some(at(7_001))), Reach::Up);
+        assert_eq!(reach(&pulse, begun, Some(at(8_500))), Reach::Down);
     }
 
     #[test]

@@ -20,21 +20,22 @@ use std::{
 };
 
 use fullhouse_protocol::lease::{LeaseRequest, NotSold, Outcome};
+use serde::Serialize;
 use thiserror::Error;
 use tokio::{
     sync::{Notify, watch},
     task::JoinHandle,
-    time::{Instant, interval, sleep},
+    time::{Instant, sleep},
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
 
 use crate::{
-    clock::{Boottime, Clock},
+    clock::Boottime,
     hub::{AskError, Hub},
     journal::{AppendError, Journal, OpenError},
-    lease::{self, CloseError, Leases, SellError, Sold, TakeError, Wanted},
-    pulse::{self, BEAT, LOOK, Pulse},
+    lease::{self, CloseError, Granted, Leases, SellError, Sold, TakeError, Wanted},
+    pulse::{self, Heart, LOOK, Reach},
 };
 
 /// How often a grant whose answer got lost is asked for before the till gives up on it.
@@ -82,7 +83,7 @@ pub enum LeaseError {
 }
 
 /// How a till stands; what its screen says of it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Standing {
     /// The hub is heard. If not: sell from leases, or not at all.
     pub online: bool,
@@ -116,7 +117,7 @@ struct Tasks {
 struct Shared {
     hub: Hub,
     leases: Leases<Boottime, File>,
-    pulse: Arc<Mutex<Pulse>>,
+    heart: Heart,
     standing: watch::Sender<Standing>,
     /// Something has to be told to the hub.
     wake: Notify,
@@ -132,6 +133,19 @@ impl Till {
     /// # Errors
     /// [`BeginError`].
     pub async fn begin(settings: Settings) -> Result<Self, BeginError> {
+        let asks = Hub::new(&settings.hub, &settings.token).map_err(BeginError::Client)?;
+        let heart = Heart::of(move || {
+            let hub = asks.clone();
+            async move { hub.is_there().await }
+        });
+        Self::beside(settings, heart).await
+    }
+
+    /// The same, where the terminal listens for the hub already.
+    ///
+    /// # Errors
+    /// [`BeginError`].
+    pub async fn beside(settings: Settings, heart: Heart) -> Result<Self, BeginError> {
         let hub = Hub::new(&settings.hub, &settings.token).map_err(BeginError::Client)?;
         std::fs::create_dir_all(&settings.folder).map_err(BeginError::Folder)?;
         let path = settings.folder.join("journal");
@@ -147,7 +161,7 @@ impl Till {
         let shared = Arc::new(Shared {
             hub,
             leases: Leases::new(Boottime, journal),
-            pulse: Arc::default(),
+            heart,
             standing: watch::Sender::default(),
             wake: Notify::new(),
             looked: tokio::sync::Mutex::default(),
@@ -243,6 +257,11 @@ impl Till {
         leases.running().into_iter().filter_map(|id| Some((id, leases.standing(id)?))).collect()
     }
 
+    /// What was leased; `None` of one that is closed, or an earlier process's.
+    pub fn granted(&self, lease_id: Uuid) -> Option<Granted> {
+        self.shared.leases.granted(lease_id)
+    }
+
     /// Ends selling from a lease; what is left goes back as soon as the hub is heard.
     ///
     /// # Errors
@@ -279,7 +298,7 @@ impl Shared {
     }
 
     fn is_online(&self) -> bool {
-        self.pulse.lock().unwrap_or_else(PoisonError::into_inner).beats(Boottime.now())
+        self.heart.is_up()
     }
 
     /// Brings what is shown up to date. `stuck`: what stands in the way now; none: as it was.
@@ -316,32 +335,17 @@ async fn until(stop: CancellationToken, work: impl Future<Output = ()>) {
     stop.run_until_cancelled(work).await;
 }
 
-/// Asks the hub whether it is there, all the time, and says so when that changes.
+/// Says so when the hub is heard, and when it is not; heard again, it is told what is owed.
 async fn listen(shared: Arc<Shared>) {
-    let beats = async {
-        let mut beat = interval(BEAT);
-        loop {
-            beat.tick().await;
-            let (hub, pulse) = (shared.hub.clone(), shared.pulse.clone());
-            tokio::spawn(async move {
-                if hub.is_there().await
-                    && let Some(now) = Boottime.now()
-                {
-                    pulse.lock().unwrap_or_else(PoisonError::into_inner).heard(now);
-                }
-            });
+    let mut reach = shared.heart.reach();
+    loop {
+        let online = *reach.borrow_and_update() == Reach::Up;
+        let changed = shared.standing.send_if_modified(|s| std::mem::replace(&mut s.online, online) != online);
+        if changed && online {
+            shared.wake.notify_one();
         }
-    };
-    let looks = async {
-        let mut look = interval(LOOK);
-        loop {
-            look.tick().await;
-            let online = shared.is_online();
-            let changed = shared.standing.send_if_modified(|s| std::mem::replace(&mut s.online, online) != online);
-            if changed && online {
-                shared.wake.notify_one();
-            }
+        if reach.changed().await.is_err() {
+            return;
         }
-    };
-    tokio::join!(beats, looks);
+    }
 }
