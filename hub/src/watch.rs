@@ -300,6 +300,22 @@ invariants! {
                or not exists (select from tender t where t.order_id = o.id and t.kind = 'cash' and t.amount_minor = e.total_minor))
         limit $1"#;
 
+    /// A shift's Z report says what its rows come to, and a terminal's reports are numbered without a gap.
+    shift_mismatch: r#"
+        select null::bigint as "event_id?", format('Z %s of terminal %s says %s, its rows %s', h.z_number, h.terminal_id, h.expected_minor, r.minor) as "what!"
+        from shift h cross join lateral (
+            select h.float_minor
+                   + coalesce((select sum(amount_minor) from tender where shift_id = h.id and kind = 'cash'), 0)
+                   - coalesce((select sum(amount_minor) from refund where shift_id = h.id and kind = 'cash' and state <> 'failed'), 0)
+                   + coalesce((select sum(case kind when 'pay_in' then amount_minor else -amount_minor end)
+                               from shift_move where shift_id = h.id), 0) as minor) as r
+        where $2::bigint[] is null
+          and h.closed_at is not null
+          and (h.expected_minor <> r.minor
+               or (h.report ->> 'expected_minor')::bigint is distinct from h.expected_minor
+               or h.z_number > (select count(*) from shift z where z.terminal_id = h.terminal_id and z.closed_at is not null))
+        limit $1"#;
+
     /// A ticket that is not void is for a seat that was sold.
     ticket_without_sale: r#"
         select t.event_id as "event_id?", format('ticket %s for seat %s of order %s', t.id, t.seat_no, t.order_id) as "what!"

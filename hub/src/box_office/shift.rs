@@ -4,6 +4,8 @@
 //! - A terminal has one open shift at most (`shift_one_open`), and its Z reports are numbered without a gap.
 //! - Cash is in the Z, or it is refused: whoever takes or gives it holds the shift's row (the function `drawer_of`), and
 //!   closing takes that row for itself.
+//! - What was sold without a network is in the Z of the shift in which its seats were leased: a terminal leases in a shift
+//!   only, and closes none before its leases have ended.
 //! - A variance is kept, with its explanation. A closed shift never changes (`shift_stays_closed`).
 //!
 //! Locks in order: what the verb itself locks (event, order, …), the shift.
@@ -62,6 +64,9 @@ pub enum ShiftError {
     DrawerShort { expected_minor: i64 },
     #[error("the key was used for another request")]
     KeyReused,
+    /// What they sold may still be on its way.
+    #[error("{0} leases of this terminal have not ended")]
+    LeasesOpen(i64),
     #[error("{variance_minor} are not explained")]
     VarianceUnexplained { expected_minor: i64, counted_minor: i64, variance_minor: i64 },
     /// Closing it is a manager's.
@@ -228,6 +233,15 @@ pub async fn close(
         let open = open.ok_or(ShiftError::Required)?;
         if open.opened_by != at.staff_id && !may_close_others {
             return Err(ShiftError::SomebodyElses { opened_by: open.opened_by_name });
+        }
+        let leases = sqlx::query_scalar!(
+            r#"select count(*) as "open!" from lease where terminal_id = $1 and state = 'open'"#,
+            at.terminal_id
+        )
+        .fetch_one(&mut *tx)
+        .await?;
+        if leases > 0 {
+            return Err(ShiftError::LeasesOpen(leases));
         }
         let expected_minor = sums(&mut tx, open.id).await?.expected_minor();
         let variance_minor = counted_minor - expected_minor;

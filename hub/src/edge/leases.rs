@@ -52,7 +52,7 @@ impl FromRequestParts<Hub> for Journalist {
 /// Leases seats to this terminal, which alone may sell them from then on, also without a network. All of them, or none.
 #[utoipa::path(post, path = "/api/box-office/leases", tag = "box office", request_body = LeaseRequest,
     params(("Idempotency-Key" = String, Header)),
-    responses((status = 200, body = Lease), (status = "4XX", description = "`forbidden`, `bad_request`, `event_unknown`, `event_cancelled`, `seat_unknown`, `section_unknown`, `seats_empty`, `seats_too_many`, `seats_repeated`, `seats_unavailable`, `ticket_type_unknown`, `leases_too_many`, `idempotency_mismatch`")))]
+    responses((status = 200, body = Lease), (status = "4XX", description = "`forbidden`, `bad_request`, `event_unknown`, `event_cancelled`, `seat_unknown`, `section_unknown`, `seats_empty`, `seats_too_many`, `seats_repeated`, `seats_unavailable`, `ticket_type_unknown`, `leases_too_many`, `shift_required`, `shift_currency`, `idempotency_mismatch`")))]
 pub async fn grant_lease(
     State(pool): State<PgPool>,
     Clerk(acting): Clerk,

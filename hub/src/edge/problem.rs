@@ -118,6 +118,7 @@ codes! {
     ShiftCurrency "shift_currency" CONFLICT "The drawer of this shift is in another currency";
     DrawerShort "drawer_short" CONFLICT "There is not so much in the drawer";
     VarianceUnexplained "variance_unexplained" UNPROCESSABLE_ENTITY "What was counted is not what should be there: say why";
+    LeasesOpen "leases_open" CONFLICT "Seats of this till are leased: give them back first";
     ShiftsOpen "shifts_open" CONFLICT "Shifts of this day are open";
     DayLocked "day_locked" CONFLICT "The books of this day are closed";
     UntilInvalid "until_invalid" UNPROCESSABLE_ENTITY "Seats are put aside for a minute at least, and until the event begins at most";

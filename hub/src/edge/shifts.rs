@@ -71,7 +71,7 @@ pub async fn move_cash(
 /// Closes the open shift with what was counted: the Z report. A variance is kept, with its explanation. Somebody else's
 /// shift is closed by a manager. Asked again for the shift (`shift_id`), it answers the same.
 #[utoipa::path(post, path = "/api/box-office/shifts/current/close", tag = "box office", request_body = ShiftCloseRequest,
-    responses((status = 200, body = ShiftReport), (status = "4XX", description = "`forbidden`, `role_too_low`, `bad_request`, `shift_required`, `shift_unknown`, `cash_beside_card`, `variance_unexplained`")))]
+    responses((status = 200, body = ShiftReport), (status = "4XX", description = "`forbidden`, `role_too_low`, `bad_request`, `shift_required`, `shift_unknown`, `leases_open`, `cash_beside_card`, `variance_unexplained`")))]
 pub async fn close_shift(
     State(pool): State<PgPool>,
     Clerk(acting): Clerk,
@@ -125,6 +125,7 @@ impl From<ShiftError> for Problem {
                 Problem::new(Code::DrawerShort).with("expected_minor", expected_minor)
             }
             ShiftError::KeyReused => Code::IdempotencyMismatch.into(),
+            ShiftError::LeasesOpen(leases) => Problem::new(Code::LeasesOpen).with("leases", leases),
             ShiftError::VarianceUnexplained { expected_minor, counted_minor, variance_minor } => {
                 Problem::new(Code::VarianceUnexplained)
                     .with("expected_minor", expected_minor)

@@ -136,6 +136,8 @@ async fn grant_in(tx: &mut Tx, ask: &Ask) -> Result<Lease, GrantError> {
     let made = ticket::make(tx, ask.event_id, &seat_nos, now).await?;
     write_seats(tx, lease_id, ask.event_id, &made, prices).await?;
     take(tx, lease_id, ask.event_id, &seat_nos, now).await?;
+    // What it will sell belongs to this shift, of an attended terminal: it can't close before the lease has.
+    sqlx::query!("select drawer_of($1, true, $2)", ask.terminal_id, event.currency).fetch_one(&mut **tx).await?;
     granted(tx, lease_id).await
 }
 
