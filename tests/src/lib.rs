@@ -6,8 +6,10 @@
 //!   (`tests/peers`): `make test-peers` runs them alone.
 //! - `make soak` runs a seed after the other of an evening on which everything goes wrong ([`soak`]); `tests/soak.rs`
 //!   runs two. `tests/model` searches paying exhaustively.
+//! - `make cut` does the same to tills without a network ([`cutting`]).
 //! - A test ends with [`Database::finish`](database::Database::finish): nothing may be left over.
 
+pub mod seeds; // which of them a command names
 pub mod run; // the run: its directory, its one PostgreSQL, and who cleans up
 pub mod database; // a database a test, and what must be true at its end
 pub mod clock; // the database's clock, set by hand

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use fullhouse_tests::soak::Soak;
+use fullhouse_tests::{seeds, soak::Soak};
 
 fn main() -> anyhow::Result<()> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(soak())
@@ -13,13 +13,10 @@ fn main() -> anyhow::Result<()> {
 
 async fn soak() -> anyhow::Result<()> {
     let argument = |name: &str| std::env::args().skip_while(|a| a != name).nth(1);
-    let seeds = argument("--seeds").unwrap_or_else(|| "1..3".to_owned());
-    let (first, last) = seeds.split_once("..").unwrap_or((&seeds, &seeds));
-    let (first, last): (u64, u64) =
-        (first.parse().context("--seeds 1..20")?, last.trim_start_matches('=').parse().context("--seeds 1..20")?);
+    let seeds = seeds::read(argument("--seeds").as_deref().unwrap_or("1..3"))?;
     let seconds = argument("--seconds").map_or(Ok(30), |s| s.parse()).context("--seconds")?;
     let buyers = argument("--buyers").map_or(Ok(80), |s| s.parse()).context("--buyers")?;
-    for seed in first..=last {
+    for seed in seeds {
         println!("seed {seed} begins");
         let rested = Soak { seed, faults_for: Duration::from_secs(seconds), buyers }.run().await;
         println!("seed {seed}: {:?}", rested.figures);
