@@ -19,7 +19,7 @@ pub mod terminals; // how terminals are; renamed, locked, revoked
 
 pub use self::{
     blocking::{Block, BlockError, block, block_section},
-    papers::{TicketError, begin_prints, mail_again, reissue, report_print},
+    papers::{MailToError, TicketError, begin_prints, mail_again, mail_to, reissue, report_print},
 };
 
 use crate::{

@@ -41,6 +41,22 @@ pub struct Reason {
     pub reason: String,
 }
 
+/// `POST /api/box-office/orders/{id}/mail-to`: where to send tickets that did not come out.
+#[derive(Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MailTo {
+    /// 3 to 254 characters. It is forgotten once the mail is sent.
+    pub address: String,
+    /// `en`, `ja` or `ko`.
+    pub language: String,
+}
+
+impl std::fmt::Debug for MailTo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MailTo").field("language", &self.language).finish_non_exhaustive() // never an address
+    }
+}
+
 /// A ticket that took another's place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Reissued {

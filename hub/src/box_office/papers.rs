@@ -8,6 +8,7 @@ use crate::{
     auth::Actor,
     db, mail,
     ticket::{self, ReissueError, print::PrintError},
+    words::Language,
 };
 
 pub use crate::ticket::ReissueError as TicketError;
@@ -72,6 +73,47 @@ pub async fn mail_again(pool: PgPool, order_id: Uuid, key: String) -> sqlx::Resu
         }
         tx.commit().await?;
         Ok(known)
+    })
+    .await
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum MailToError {
+    /// None of them can be printed or sent.
+    #[error("the order has no valid tickets")]
+    NotReady,
+    #[error("its tickets went to enough addresses")]
+    TooMany,
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+}
+
+/// Sends the tickets of an order to an address that its customer gives. The same key sends one mail.
+pub async fn mail_to(
+    pool: PgPool,
+    order_id: Uuid,
+    key: String,
+    address: String,
+    language: Language,
+) -> Result<(), MailToError> {
+    db::write(async move {
+        let mut tx = pool.begin().await?;
+        // The order's row: two tabs of a kiosk's keys count one after the other.
+        let ready = sqlx::query_scalar!(
+            r#"select exists(select from ticket t where t.order_id = o.id and t.state = 'valid') as "ready!"
+               from "order" o where o.id = $1 for no key update of o"#,
+            order_id
+        )
+        .fetch_optional(&mut *tx)
+        .await?;
+        if ready != Some(true) {
+            return Err(MailToError::NotReady);
+        }
+        if !mail::enqueue_to(&mut tx, order_id, &address, language, &format!("to {key}")).await? {
+            return Err(MailToError::TooMany);
+        }
+        tx.commit().await?;
+        Ok(())
     })
     .await
 }

@@ -107,6 +107,7 @@ fn api() -> OpenApiRouter<Hub> {
         .routes(routes!(tickets::begin_prints, tickets::prints))
         .routes(routes!(tickets::report_print))
         .routes(routes!(tickets::mail_again))
+        .routes(routes!(tickets::mail_to))
         .routes(routes!(leases::grant_lease, leases::own_leases))
         .routes(routes!(leases::settle_journal))
         .routes(routes!(leases::close_lease))

@@ -8,7 +8,7 @@ use axum::{
 };
 use chrono::{DateTime, Utc};
 use fullhouse_protocol::tickets::{
-    DeadTickets, PrintJobs, PrintReport, PrintRequest, PrintState, Reason, Reissued, TicketKeys,
+    DeadTickets, MailTo, PrintJobs, PrintReport, PrintRequest, PrintState, Reason, Reissued, TicketKeys,
 };
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -21,7 +21,8 @@ use super::{
     problem::{Code, Problem},
 };
 use crate::{
-    box_office::{self, TicketError},
+    box_office::{self, MailToError, TicketError},
+    mail,
     ticket::{
         door, key,
         pdf::PdfError,
@@ -29,6 +30,7 @@ use crate::{
         print::{self, PrintError},
         sheet,
     },
+    words::Language,
 };
 
 /// Characters of a ticket that no font of the hub has, by number; they stand by their numbers on the page.
@@ -219,6 +221,35 @@ pub async fn mail_again(
         return Ok(StatusCode::ACCEPTED);
     }
     Err(Problem::new(Code::OrderUnknown).detail("There is no such order of somebody with an account."))
+}
+
+/// Sends the tickets of an order to an address that its customer gives: those of a kiosk whose printer failed. The same
+/// key sends one mail; three addresses an order, at most.
+#[utoipa::path(post, path = "/api/box-office/orders/{id}/mail-to", tag = "box office", request_body = MailTo,
+    params(("id" = Uuid, Path), ("Idempotency-Key" = String, Header)),
+    responses((status = 202), (status = "4XX", description = "`bad_request`: this is no address; `order_unknown`, `tickets_not_ready`, `too_many_requests`")))]
+pub async fn mail_to(
+    State(pool): State<PgPool>,
+    acting: Acting,
+    PathId(order_id): PathId<Uuid>,
+    IdempotencyKey(key): IdempotencyKey,
+    Body(body): Body<MailTo>,
+) -> Result<StatusCode, Problem> {
+    may_print(&pool, &acting.till, order_id).await?;
+    let address = body.address.trim();
+    if !mail::is_address(address) {
+        return Err(Problem::new(Code::BadRequest).detail("This is no address that mail goes to."));
+    }
+    let language = Language::read(&body.language)
+        .ok_or_else(|| Problem::new(Code::BadRequest).detail("language is en, ja or ko."))?;
+    match box_office::mail_to(pool, order_id, key, address.to_owned(), language).await {
+        Ok(()) => Ok(StatusCode::ACCEPTED),
+        Err(MailToError::NotReady) => Err(Code::TicketsNotReady.into()),
+        Err(MailToError::TooMany) => {
+            Err(Problem::new(Code::TooManyRequests).detail("The tickets of this order went to enough addresses."))
+        }
+        Err(MailToError::Database(error)) => Err(error.into()),
+    }
 }
 
 /// A counter prints for everybody. A kiosk prints what it has sold, and nothing else: its token stands in a public

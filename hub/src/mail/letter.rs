@@ -61,6 +61,9 @@ pub struct Errand {
     pub account_id: Option<Uuid>,
     pub kind: String,
     pub occasion: String,
+    /// Of a customer without an account, who said where to send it.
+    pub address: Option<String>,
+    pub language: Option<String>,
     pub tries: i32,
     pub created_at: DateTime<Utc>,
 }
@@ -82,15 +85,21 @@ pub async fn decide(
     let about = sqlx::query!(
         r#"select o.code, o.state, o.currency, o.payment_due_until, e.name as event_name, e.sale_state, e.time_zone,
                   e.starts_at, e.doors_at, (select c.public_reason from event_cancellation c where c.event_id = e.id) as called_off_reason,
-                  a.email, a.name, a.language
+                  a.email as "email?", a.name as "name?", a.language as "language?"
            from "order" o join event e on e.id = o.event_id
-           join buyer b on b.id = o.buyer_id join account a on a.id = b.account_id where o.id = $1"#,
+           join buyer b on b.id = o.buyer_id left join account a on a.id = b.account_id where o.id = $1"#,
         order_id
     )
     .fetch_optional(&mut *db)
     .await?;
     let Some(about) = about else { return Ok(Decision::Drop("nobody to write to")) };
-    let language = Language::read(&about.language).unwrap_or_default();
+    let Some(address) = errand.address.clone().or(about.email) else {
+        return Ok(Decision::Drop("nobody to write to"));
+    };
+    let has_account = about.name.is_some();
+    let name = about.name.unwrap_or_default();
+    let language = errand.language.as_deref().or(about.language.as_deref());
+    let language = language.and_then(Language::read).unwrap_or_default();
     let Some(sheet) = sheet::sheet(&mut db, order_id).await? else {
         return Ok(Decision::Drop("there is no such order"));
     };
@@ -185,18 +194,18 @@ pub async fn decide(
     let words = Words {
         language,
         subject: language.fill(&format!("mail.{}.subject", kind.name()), &blanks),
-        hello: language.fill("mail.hello", &[("name", &about.name)]),
+        hello: if has_account { language.fill("mail.hello", &[("name", &name)]) } else { String::new() },
         text: language.fill(&text, &blanks),
         reason,
         order: language.fill("mail.order", &[("code", &about.code)]),
         receipt,
-        link: format!("{public_url}/orders/{order_id}"),
+        link: has_account.then(|| format!("{public_url}/orders/{order_id}")),
     };
     let shows_seats = pdf.is_some();
     Ok(Decision::Send(Box::new(Letter {
         id: format!("fullhouse-{}-{}", errand.id, order_id.simple()),
-        address: about.email,
-        name: about.name,
+        address,
+        name,
         language,
         text: words.plain(&sheet, shows_seats),
         html: words.html(&sheet, shows_seats),
@@ -236,7 +245,8 @@ struct Words {
     order: String,
     /// What was paid, and with which card: a line each.
     receipt: Vec<String>,
-    link: String,
+    /// Of whoever has an account to look at it with.
+    link: Option<String>,
 }
 
 impl Words {
@@ -263,7 +273,8 @@ impl Words {
     }
 
     fn plain(&self, sheet: &Sheet, shows_seats: bool) -> String {
-        let mut text = format!("{}\n\n{}\n\n", self.hello, self.text);
+        let hello = if self.hello.is_empty() { String::new() } else { format!("{}\n\n", self.hello) };
+        let mut text = format!("{hello}{}\n\n", self.text);
         if let Some(reason) = &self.reason {
             text.push_str(&format!("{reason}\n\n"));
         }
@@ -278,12 +289,10 @@ impl Words {
         for receipt in &self.receipt {
             text.push_str(&format!("{receipt}\n"));
         }
-        text.push_str(&format!(
-            "\n{}: {}\n\n-- \n{}\n",
-            self.language.say("mail.see_order"),
-            self.link,
-            self.language.say("mail.footer")
-        ));
+        if let Some(link) = &self.link {
+            text.push_str(&format!("\n{}: {link}\n", self.language.say("mail.see_order")));
+        }
+        text.push_str(&format!("\n-- \n{}\n", self.language.say("mail.footer")));
         text
     }
 
@@ -307,6 +316,14 @@ impl Words {
         });
         let receipt = self.receipt.iter().map(|line| format!("<p style=\"color:#655b50\">{}</p>", escaped(line)));
         let receipt: String = receipt.collect();
+        let link = self.link.as_ref().map_or_else(String::new, |link| {
+            format!(
+                "<p style=\"margin:24px 0 0\"><a href=\"{}\" style=\"display:inline-block;background:#7a4d06;color:#fffaf0;\
+                 padding:12px 20px;border-radius:8px;text-decoration:none\">{}</a></p>",
+                escaped(link),
+                escaped(self.language.say("mail.see_order"))
+            )
+        });
         format!(
             "<!doctype html><html lang=\"{lang}\"><head><meta charset=\"utf-8\">\
              <meta name=\"viewport\" content=\"width=device-width\"><title>{subject}</title></head>\
@@ -317,17 +334,13 @@ impl Words {
              <h1 dir=\"auto\" style=\"font-size:24px;line-height:1.2;margin:24px 0 4px\">{event}</h1>\
              <p style=\"margin:0\">{place}<br><strong>{when}</strong></p>\
              <p style=\"color:#655b50\">{order}</p>\
-             <table style=\"width:100%;border-collapse:collapse;font-size:15px\">{rows}</table>{receipt}\
-             <p style=\"margin:24px 0 0\"><a href=\"{link}\" style=\"display:inline-block;background:#7a4d06;color:#fffaf0;\
-             padding:12px 20px;border-radius:8px;text-decoration:none\">{see}</a></p></div>\
+             <table style=\"width:100%;border-collapse:collapse;font-size:15px\">{rows}</table>{receipt}{link}</div>\
              <p style=\"color:#655b50;font-size:13px\">{footer}</p></div></body></html>",
             lang = self.language.code(),
             subject = escaped(&self.subject),
             hello = escaped(&self.hello),
             text = escaped(&self.text),
             order = escaped(&self.order),
-            link = escaped(&self.link),
-            see = escaped(self.language.say("mail.see_order")),
             footer = escaped(self.language.say("mail.footer")),
         )
     }

@@ -7,7 +7,8 @@
 //! - A mail is queued, sent, dropped (there was nothing to say any more) or dead (a person has to look). It
 //!   is sent at least once: a worker that dies between the server's answer and ours leaves a second
 //!   one with the same `Message-ID`.
-//! - No address is kept in the queue, and none is logged.
+//! - No address is logged. One is kept in the queue only for a customer without an account, and only until their mail is
+//!   decided (`mail_address_forgotten`).
 
 mod letter; // what a mail says, and whether it says anything
 mod receipt; // what of it is about money
@@ -15,14 +16,14 @@ mod post; // how it leaves: SMTP, or a folder
 mod worker; // leases, the rate, tries and their end
 
 pub use self::{
-    post::{Post, PostError},
+    post::{Post, PostError, is_address},
     worker::run,
 };
 
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
-use crate::clock;
+use crate::{clock, words::Language};
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +94,45 @@ pub async fn enqueue(db: &mut PgConnection, kind: Kind, order_id: Uuid, occasion
     .execute(db)
     .await?;
     Ok(())
+}
+
+/// Addresses that the tickets of one order are sent to at a customer's word.
+const ADDRESSES_MAX: i64 = 3;
+
+/// Puts a mail with the tickets of an order into the queue, to an address that its customer gave. The same occasion is one
+/// mail. False: that order's tickets went to enough addresses.
+pub async fn enqueue_to(
+    db: &mut PgConnection,
+    order_id: Uuid,
+    address: &str,
+    language: Language,
+    occasion: &str,
+) -> sqlx::Result<bool> {
+    let now = clock::now(db).await?;
+    let known = sqlx::query_scalar!(
+        r#"select count(*) as "count!" from mail where order_id = $1 and kind = $2 and occasion like 'to %' and occasion <> $3"#,
+        order_id,
+        Kind::Tickets.name(),
+        occasion
+    )
+    .fetch_one(&mut *db)
+    .await?;
+    if known >= ADDRESSES_MAX {
+        return Ok(false);
+    }
+    sqlx::query!(
+        "insert into mail (order_id, kind, occasion, address, language, next_try_at, created_at)
+         values ($1, $2, $3, $4, $5, $6, $6) on conflict on constraint mail_once do nothing",
+        order_id,
+        Kind::Tickets.name(),
+        occasion,
+        address,
+        language.code(),
+        now
+    )
+    .execute(db)
+    .await?;
+    Ok(true)
 }
 
 /// How often the link that checks an address is sent again, at most.

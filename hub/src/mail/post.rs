@@ -52,6 +52,11 @@ impl std::fmt::Debug for Post {
     }
 }
 
+/// Whether mail goes there, as far as its spelling tells.
+pub fn is_address(text: &str) -> bool {
+    text.len() <= 254 && text.parse::<Address>().is_ok()
+}
+
 impl Post {
     /// None: neither a server nor a folder is set, and mail waits in the queue.
     pub fn open(settings: &config::Mail) -> anyhow::Result<Option<Self>> {
@@ -99,7 +104,7 @@ impl Post {
         };
         let mut message = Message::builder()
             .from(self.from.clone())
-            .to(Mailbox::new(Some(one_line(&letter.name)), address))
+            .to(Mailbox::new(Some(one_line(&letter.name)).filter(|name| !name.is_empty()), address))
             .subject(one_line(&letter.subject))
             .message_id(Some(format!("<{}@{}>", letter.id, self.from.email.domain())))
             .multipart(body)

@@ -113,7 +113,7 @@ async fn lease(office: &Office, free: usize) -> sqlx::Result<Vec<Errand>> {
                  select id from mail
                  where state = 'queued' and next_try_at <= $1 and (leased_until is null or leased_until <= $1)
                  order by next_try_at, id limit $3 for update skip locked)
-             returning id, order_id, account_id, kind, occasion, tries, created_at",
+             returning id, order_id, account_id, kind, occasion, address, language, tries, created_at",
             now,
             now + TimeDelta::seconds(office.settings.lease_s),
             free
@@ -178,7 +178,8 @@ async fn settle(office: &Office, errand: &Errand, outcome: Outcome) -> sqlx::Res
     };
     sqlx::query!(
         "update mail set state = $2, next_try_at = $3::timestamptz, last_error = $4, leased_until = null,
-                decided_at = case when $3 is null then $5::timestamptz end
+                decided_at = case when $3 is null then $5::timestamptz end,
+                address = case when $3 is null then null else address end
          where id = $1 and state = 'queued'",
         errand.id,
         state,
