@@ -115,6 +115,10 @@ model: setup-test ## Every order in which hubs, buyers, the provider and time ca
 soak: setup-test everything ## Buyers, tills, dying hubs and a failing provider, a seed after the other (SEEDS=1..20; SECONDS=30 of faults each)
 	$(TARGET_DIR)/debug/soak --seeds $(SEEDS) --seconds $(SECONDS)
 
+.PHONY: cut
+cut: setup-test everything ## Tills whose network is cut and whose processes are killed, a seed after the other (SEEDS=1..20; SECONDS=30 each)
+	$(TARGET_DIR)/debug/cut --seeds $(SEEDS) --seconds $(SECONDS)
+
 .PHONY: plots
 plots: setup-test ## Draws how the pace of a line follows what goes wrong, into tests/plots
 	cargo run --quiet -p fullhouse-tests --bin plots
