@@ -100,6 +100,10 @@ bench-queue: setup-bench ## Half a million people join a line, are drawn and are
 	cargo build --quiet --release -p fullhouse -p fullhouse-tests --bin fullhouse --bin bench-queue
 	$(TARGET_DIR)/release/bench-queue
 
+.PHONY: bench-till-map
+bench-till-map: setup-box-office setup-test $(PAGE) everything shell ## A stadium's map in the desktop's window without a GPU: script time a frame; the last line is JSON
+	node tests/browser/bench-till-map.mjs
+
 # Whether the benches run at all; their figures mean nothing.
 .PHONY: bench-smoke
 bench-smoke: setup-bench everything

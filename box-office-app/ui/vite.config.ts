@@ -17,6 +17,14 @@ export default defineConfig({
     modulePreload: { polyfill: false },
   },
   // In a browser against a running hub: `HUB=http://127.0.0.1:8080 npm run dev:till`.
-  server: { proxy: { '/api': { target: hub, ws: true, changeOrigin: true } } },
+  // Kiosks and selling without a network need the core: `cargo run -p fullhouse-tests --bin page-host -- --hub $HUB
+  // --folder /tmp/core`, and what it says it listens on as DESK.
+  server: {
+    proxy: {
+      '/api': { target: hub, ws: true, changeOrigin: true },
+      '/healthz': hub,
+      ...(process.env.DESK ? { '/desk': process.env.DESK } : {}),
+    },
+  },
   preview: { proxy: { '/api': { target: hub, ws: true, changeOrigin: true }, '/healthz': hub } },
 });

@@ -126,6 +126,9 @@ test('a script in the window can do no more than its buttons, and sees no token'
     ['begin', { exitPin: null }, /not allowed/],
     ['leave_kiosk', { pin: '161803' }, /not allowed/],
     ['ask', { approved: true, ask: { method: 'GET', target: '/api/events' } }, /not_allowed/],
+    ['serve_again', { pin: '161803' }, /not allowed/],
+    ['touched', { what: { did: 'pay' } }, /not allowed/],
+    ['follow_visit', { shown: 'x' }, /not allowed/],
     ['plugin:window|close', {}, /not allowed|not found/],
     ['plugin:fs|read_file', { path: '/etc/passwd' }, /not allowed|not found/],
     ['enrol_anew', {}, /still_enrolled/],
@@ -192,6 +195,38 @@ test('a supervisor approves one request, and no more', async () => {
   await window.click('next');
 });
 
+test('seats that it leased are sold while the cable is out, and the hub hears of them afterwards', async () => {
+  const { events } = await house.api('/api/events');
+  const open = events.filter(({ sale, has_line }) => sale === 'on_sale' && !has_line);
+  const [{ id, currency }] = open.sort((a, b) => a.seats_total - b.seats_total);
+  const shift = { target: '/api/box-office/shifts', body: { float_minor: 0, currency } };
+  await call('ask', { ask: { method: 'POST', ...shift } });
+  const ask = { event_id: id, count: 4, sells_for_s: 3600 };
+  const { value: lease } = await call('lease', { ask });
+  assert.match(String(lease), /^[0-9a-f-]{36}$/);
+  cable.pull();
+  await window.shows('no-network');
+  await window.click('offline-best');
+  await window.click('offline-cash');
+  await window.click('cash-likely');
+  await window.click('cash-sell');
+  await window.shows('offline-sold');
+  await window.says('offline-printed', /^2 of 2/);
+  assert.ok((await stat(join(desk.home, 'counter', 'journal', 'journal'))).size > 0);
+  assert.equal(await house.sql('select count(*) from journal_entry'), '0', 'nobody was told yet');
+  await window.click('next');
+  cable.plugIn();
+  await window.hides('no-network', 3 * HUNG);
+  await window.hides('unsettled', 3 * HUNG);
+  assert.equal(
+    await house.sql('select count(*) from journal_entry where order_id is not null'),
+    '1',
+  );
+  await call('close_lease', { leaseId: lease });
+  await window.hides('leased-strip', 3 * HUNG);
+  assert.equal(await house.sql('select count(*) from event_seat where lease_id is not null'), '0');
+});
+
 test('a kiosk fills the screen, and is left by its PIN alone', async () => {
   await window.close();
   await enrol('Window 2', 'kiosk', 'kiosk');
@@ -210,10 +245,34 @@ test('a kiosk fills the screen, and is left by its PIN alone', async () => {
     ['follow_scanner', {}],
     ['print_report', { shift: null }],
     ['open_drawer', {}],
+    ['lease', { ask: { event_id: 1, count: 1, sells_for_s: 60 } }],
+    ['sell_leased', { wish: {} }],
+    ['close_lease', { leaseId: '0199' }],
+    ['follow_till', { shown: 'x' }],
+    ['print_order', { order: '0199', language: 'en' }],
+    ['print_doubts', {}],
+    ['open_drawer', {}],
+    ['plugin:window|close', {}],
+    ['plugin:webview|webview_close', {}],
   ])
-    assert.match(String((await call(command, args)).error), /not allowed/, command);
-  const sale = { ask: { method: 'POST', target: '/api/box-office/sales', body: {} } };
-  assert.match(String((await call('ask', sale)).error), /not_allowed/);
+    assert.match(String((await call(command, args)).error), /not allowed|not found/, command);
+  for (const [method, target] of [
+    ['POST', '/api/box-office/sales'],
+    ['POST', '/api/box-office/holds'],
+    ['POST', '/api/box-office/card-sales'],
+    ['GET', '/api/staff/orders?q=a'],
+    ['POST', '/api/box-office/events/1/block'],
+    ['GET', '/api/box-office/events/1/will-call'],
+  ]) {
+    const ask = { method, target, ...(method === 'POST' ? { body: {} } : {}) };
+    assert.match(String((await call('ask', { ask })).error), /not_allowed/, target);
+  }
+  // A script that closes its own window, and one that loads it anew: the machine goes on where it was.
+  await window.run(
+    'window.close(); Object.getPrototypeOf(window).close?.call(window); self.close();',
+  );
+  await window.run('location.reload()').catch(() => {});
+  await window.shows('kiosk');
   assert.match(String((await call('leave_kiosk', { pin: '000000' })).error), /pin_wrong/);
   await call('leave_kiosk', { pin: '161803' }).catch(() => {}); // the answer may be gone with the window
   await window.gone();

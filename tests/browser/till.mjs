@@ -1,9 +1,18 @@
 // The screens of till and kiosk in a browser, at a house of a test: the same pages that the desktop shows, whose host
 // is the browser itself.
 
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+
 import { preview } from 'vite';
 
 import { browser, freeSeats, House, HUNG } from './house.mjs';
+
+const PAGE_HOST = join(process.env.CARGO_TARGET_DIR ?? 'target', 'debug', 'page-host');
 
 export const CLERK = { name: 'Cleo Clerk', pin: '314159' };
 export const SUPERVISOR = { name: 'Sora Supervisor', pin: '271828' };
@@ -12,18 +21,61 @@ export const MANAGER = { name: 'Mika Manager', pin: '161803' };
 /** Keys of a scan may be so far apart: each comes through the driver of a browser. */
 const SCAN_GAP_MS = 500;
 
-/** Serves the built screens, and passes what they ask on to the house. */
-export async function screensOf(house) {
-  const to = { target: house.url, ws: true, changeOrigin: true };
+/** Serves the built screens, and passes what they ask on to the house, and to the core that stands behind them.
+ * `hub`: the way to the house, if it is one that can be cut. */
+export async function screensOf(house, hub = house.url) {
+  const core = await coreOf(hub);
+  const to = (target) => ({ target, ws: true, changeOrigin: true });
+  const proxy = { '/api': to(hub), '/healthz': to(hub), '/desk': to(core.url) };
   const server = await preview({
     configFile: 'box-office-app/ui/vite.config.ts',
     logLevel: 'error',
-    preview: { port: 0, host: '127.0.0.1', proxy: { '/api': to, '/healthz': to } },
+    preview: { port: 0, host: '127.0.0.1', proxy },
   });
   return {
     url: server.resolvedUrls.local[0].replace(/\/$/, '').replace('localhost', '127.0.0.1'),
-    close: () => server.close(),
+    /** A folder a terminal, by its id. */
+    folder: core.folder,
+    async close() {
+      await server.close();
+      await core.close();
+    },
   };
+}
+
+/** The desktop's core without its window. */
+async function coreOf(hub) {
+  const folder = await mkdtemp(join(tmpdir(), 'fullhouse-browser-core-'));
+  const child = spawn(PAGE_HOST, ['--hub', hub, '--folder', folder], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  const ended = once(child, 'exit');
+  const url = await new Promise((found, failed) => {
+    createInterface(child.stdout).on('line', (line) => {
+      const [, url] = /^listening on (http:.*)$/.exec(line) ?? [];
+      if (url) found(url);
+    });
+    ended.then(([code]) => failed(new Error(`the core ended with ${code}`)));
+  });
+  return {
+    url,
+    folder,
+    async close() {
+      child.stdin.end();
+      await ended;
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** This kiosk's seconds are so long from now on, for those who would wait for a minute and a half. */
+export async function hurry(page, ms) {
+  await page.evaluate(async (ms) => {
+    const authorization = `Bearer ${sessionStorage.getItem('fullhouse.till.terminal')}`;
+    const headers = { authorization, 'content-type': 'application/json' };
+    await fetch('/desk/second', { method: 'POST', headers, body: JSON.stringify({ ms }) });
+  }, ms);
+  await page.reload();
 }
 
 /** Somebody who may sign in at counters. */

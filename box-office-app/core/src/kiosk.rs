@@ -23,6 +23,7 @@
 //! language, clipboard. Ask the hub for an order's payment at its pace while `screen` is at the reader or authorising,
 //! and tell each *definite* answer; an answer that could not be had is no event.
 
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 mod effects; // what a shell has to do, and what it tells
@@ -71,7 +72,8 @@ impl Default for Settings {
 }
 
 /// Why nobody can begin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Fault {
     /// A payment is in doubt; a member of staff ends this by their PIN.
     Case,
@@ -81,14 +83,16 @@ pub enum Fault {
 }
 
 /// How seats are chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Way {
     Map,
     Best,
 }
 
 /// Why there are no tickets, and no money was taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Failure {
     SeatsGone,
     HoldOver,
@@ -97,7 +101,8 @@ pub enum Failure {
 }
 
 /// What is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(tag = "name", content = "of", rename_all = "snake_case")]
 pub enum Screen {
     Attract,
     OutOfService(Fault),
@@ -130,6 +135,12 @@ pub enum Screen {
 }
 
 impl Screen {
+    /// Whether a payment lives, or its tickets are on their way: nobody ends this, and no program does.
+    pub fn is_paying(self) -> bool {
+        use Screen::{Approved, AtReader, Authorising, Printing, Stopping};
+        matches!(self, AtReader { .. } | Stopping | Authorising | Approved | Printing)
+    }
+
     fn is_paid(self) -> bool {
         matches!(self, Screen::Approved | Screen::Printing | Screen::Unprinted { .. } | Screen::Done)
     }
@@ -181,6 +192,27 @@ impl Kiosk {
     /// Out of service until the hub and the printer are known to be there.
     pub fn new(settings: Settings) -> Self {
         Self { settings, visit: None, number: 1, timer: 0, case: false, online: false, prints: false }
+    }
+
+    /// One that begins with a case: the program ended in the middle of a payment, or before staff had come.
+    pub fn with_case(settings: Settings) -> Self {
+        Self { case: true, ..Self::new(settings) }
+    }
+
+    /// Other waits, from the next visit on: the terminal's profile has changed.
+    pub fn adjust(&mut self, settings: Settings) {
+        if self.visit.is_none() {
+            self.settings = settings;
+        }
+    }
+
+    pub fn settings(&self) -> Settings {
+        self.settings
+    }
+
+    /// The number of this visit, or of the next.
+    pub fn visit(&self) -> u64 {
+        self.number
     }
 
     pub fn screen(&self) -> Screen {
@@ -461,12 +493,10 @@ impl Kiosk {
 
     /// Staff end a visit, or a case; never a payment that lives.
     fn staff(&mut self, todo: &mut Vec<Effect>) {
-        let screen = self.visit.as_ref().map(|visit| visit.screen);
-        match screen {
-            Some(Screen::AtReader { .. } | Screen::Stopping | Screen::Authorising) => return,
-            Some(Screen::Approved | Screen::Printing) => return,
-            _ => {}
+        if self.screen().is_paying() {
+            return;
         }
+        let screen = self.visit.as_ref().map(|visit| visit.screen);
         if let (Some(Screen::Staff), Some(visit)) = (screen, &mut self.visit) {
             visit.hold = None;
         }

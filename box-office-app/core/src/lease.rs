@@ -339,6 +339,11 @@ impl<C: Clock, M: Medium> Leases<C, M> {
         Some(Standing { sells_for_s: left.as_secs(), unsold })
     }
 
+    /// What this process was granted, while it has not closed it.
+    pub fn granted(&self, lease_id: Uuid) -> Option<Granted> {
+        self.inner().leases.get(&lease_id).map(|lease| lease.granted.clone())
+    }
+
     /// A lease that the journal knows as closed.
     pub fn is_closed(&self, lease_id: Uuid) -> bool {
         matches!(self.inner().journal.lease(lease_id), Some(LeaseMark::Closed | LeaseMark::Reported))

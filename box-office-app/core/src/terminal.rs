@@ -14,6 +14,8 @@ pub mod relay; // asking
 pub mod feed; // the live map
 pub mod papers; // an order's tickets on paper
 pub mod health; // how it is, for whoever looks after it
+pub mod offline; // a counter: what it sells without a network
+pub mod visits; // a kiosk: one customer after the other
 
 pub use record::{Address, Home, Record, Role, TokenFile, TokenStore};
 pub use relay::{Answer, Ask, AskError, Reach, Relay};

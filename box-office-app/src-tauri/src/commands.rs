@@ -9,19 +9,23 @@ use fullhouse_box_office::{
         Address, Ask, AskError, Reach, Record, Relay, Role, TokenStore,
         exit::{self, ExitError},
         feed::{self, FeedEvent},
-        papers::{Doubt, Language, PaperError, Papers, Printed},
+        offline::{self, Offline, OfflineError, SaleWish, SoldHere},
+        papers::{Doubt, Language, PaperError, Printed},
+        visits::{self, Touched, Visits},
     },
 };
+use fullhouse_protocol::lease::LeaseRequest;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tauri::{
     AppHandle, State,
     ipc::{Channel, InvokeResponseBody, Response},
 };
+use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::{
-    shell::{Shell, Terminal},
+    shell::{Shell, Terminal, Work},
     windows,
 };
 
@@ -78,6 +82,12 @@ impl From<PaperError> for Refusal {
             PaperError::Hub(error) => error.into(),
             error => Self::new("printer", error),
         }
+    }
+}
+
+impl From<OfflineError> for Refusal {
+    fn from(error: OfflineError) -> Self {
+        Self::new(error.code(), &error)
     }
 }
 
@@ -170,20 +180,18 @@ pub async fn enrol(shell: State<'_, Shell>, hub: String, code: String) -> Outcom
     // The token first: a record without one is a machine that is not enrolled.
     shell.tokens().keep(&enrolled.token)?;
     shell.home.keep(&record)?;
-    let relay = Relay::of_terminal(hub, record.role, enrolled.token).map_err(|error| Refusal::new("broken", error))?;
-    let papers = Papers::open(&shell.home, record.terminal_id)?;
-    shell.set(Some(Terminal { record: record.clone(), relay, papers }));
+    shell.set(Some(Terminal::begin(&shell.home, record.clone(), enrolled.token)?));
     Ok(json!(Shown::from(record)))
 }
 
 /// Opens the terminal's own window. A kiosk takes the PIN by which staff will leave it.
 #[tauri::command]
 pub async fn begin(app: AppHandle, shell: State<'_, Shell>, exit_pin: Option<String>) -> Outcome<()> {
-    let Terminal { mut record, relay, papers } = terminal(&shell)?;
-    if record.role == Role::Kiosk && record.exit_pin.is_none() {
-        record.exit_pin = Some(exit::hash(&exit_pin.unwrap_or_default())?);
-        shell.home.keep(&record)?;
-        shell.set(Some(Terminal { record, relay, papers }));
+    let mut terminal = terminal(&shell)?;
+    if terminal.record.role == Role::Kiosk && terminal.record.exit_pin.is_none() {
+        terminal.record.exit_pin = Some(exit::hash(&exit_pin.unwrap_or_default())?);
+        shell.home.keep(&terminal.record)?;
+        shell.set(Some(terminal));
     }
     Ok(windows::open(&app)?)
 }
@@ -303,13 +311,91 @@ pub async fn sign_out(shell: State<'_, Shell>) -> Outcome<()> {
     Ok(())
 }
 
-/// Ends the program of a kiosk, for whoever knows its PIN.
+/// Ends the program of a kiosk, for whoever knows its PIN; never in the middle of a payment.
 #[tauri::command]
 pub async fn leave_kiosk(app: AppHandle, shell: State<'_, Shell>, pin: String) -> Outcome<()> {
-    let kept = terminal(&shell)?.record.exit_pin;
-    shell.exit.lock().unwrap_or_else(PoisonError::into_inner).open(kept.as_deref(), &pin, &Boottime)?;
+    let visits = knows_pin(&shell, &pin)?;
+    if visits.is_paying() {
+        return Err(Refusal::new("paying", "a payment is under way"));
+    }
     app.exit(0);
     Ok(())
+}
+
+/// Staff have come, and seen to what they were called for: it is in service again.
+#[tauri::command]
+pub async fn serve_again(shell: State<'_, Shell>, pin: String) -> Outcome<Vec<visits::Call>> {
+    Ok(knows_pin(&shell, &pin)?.staff_came().await)
+}
+
+fn knows_pin(shell: &Shell, pin: &str) -> Outcome<Visits> {
+    let visits = visits(shell)?;
+    let kept = terminal(shell)?.record.exit_pin;
+    shell.exit.lock().unwrap_or_else(PoisonError::into_inner).open(kept.as_deref(), pin, &Boottime)?;
+    Ok(visits)
+}
+
+fn visits(shell: &Shell) -> Outcome<Visits> {
+    match terminal(shell)?.work {
+        Work::Kiosk(visits) => Ok(visits),
+        Work::Counter(_) => Err(Refusal::new("not_allowed", "this is no kiosk")),
+    }
+}
+
+fn offline(shell: &Shell) -> Outcome<Offline> {
+    match terminal(shell)?.work {
+        Work::Counter(offline) => Ok(offline),
+        Work::Kiosk(_) => Err(Refusal::new("not_allowed", "this is no counter")),
+    }
+}
+
+/// What was touched on a kiosk's glass.
+#[tauri::command]
+pub async fn touched(shell: State<'_, Shell>, what: Touched) -> Outcome<()> {
+    visits(&shell)?.touched(what).await;
+    Ok(())
+}
+
+/// What a kiosk shows, now and whenever that changes.
+#[tauri::command]
+pub fn follow_visit(shell: State<'_, Shell>, shown: Channel<visits::Shown>) -> Outcome<()> {
+    follow(visits(&shell)?.shown(), shown);
+    Ok(())
+}
+
+/// How a counter stands that sells without a network: what it has leased, what it owes.
+#[tauri::command]
+pub fn follow_till(shell: State<'_, Shell>, shown: Channel<offline::Shown>) -> Outcome<()> {
+    follow(offline(&shell)?.shown(), shown);
+    Ok(())
+}
+
+fn follow<T: Clone + Serialize + Send + Sync + 'static>(mut known: watch::Receiver<T>, tell: Channel<T>) {
+    tauri::async_runtime::spawn(async move {
+        loop {
+            let now = known.borrow_and_update().clone();
+            if tell.send(now).is_err() || known.changed().await.is_err() {
+                return;
+            }
+        }
+    });
+}
+
+/// Leases seats to sell without a network.
+#[tauri::command]
+pub async fn lease(shell: State<'_, Shell>, ask: LeaseRequest) -> Outcome<Uuid> {
+    Ok(offline(&shell)?.lease(ask).await?)
+}
+
+/// Sells leased seats for cash, and prints them.
+#[tauri::command]
+pub async fn sell_leased(shell: State<'_, Shell>, wish: SaleWish) -> Outcome<SoldHere> {
+    Ok(offline(&shell)?.sell(wish).await?)
+}
+
+#[tauri::command]
+pub async fn close_lease(shell: State<'_, Shell>, lease_id: Uuid) -> Outcome<()> {
+    Ok(offline(&shell)?.close(lease_id).await?)
 }
 
 /// Prints the tickets of an order that are not on paper yet: what became of each.
@@ -360,7 +446,7 @@ pub async fn print_receipt(
     change_minor: i64,
     clerk: Option<String>,
 ) -> Outcome<End> {
-    let Terminal { record, relay, papers } = terminal(&shell)?;
+    let Terminal { record, relay, papers, .. } = terminal(&shell)?;
     let order = relay.order(order).await?;
     Ok(papers.receipt(&order, &Paid { cash_minor, change_minor }, &record.name, clerk).await?)
 }

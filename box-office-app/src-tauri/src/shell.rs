@@ -5,13 +5,18 @@ use std::{
     fs::File,
     io,
     sync::{Mutex, MutexGuard, PoisonError, RwLock},
+    time::Duration,
 };
 
-use fullhouse_box_office::terminal::{Home, Record, Relay, TokenStore, exit::Exit, health, papers::Papers};
+use fullhouse_box_office::terminal::{
+    Home, Record, Relay, Role, Token, TokenStore, exit::Exit, health, offline::Offline, papers::Papers, visits::Visits,
+};
 use tauri::{async_runtime::JoinHandle, ipc::Channel};
 use uuid::Uuid;
 
 use crate::{commands::Proposed, tokens::Tokens};
+
+const SECOND: Duration = Duration::from_secs(1);
 
 pub struct Shell {
     pub home: Home,
@@ -34,6 +39,31 @@ pub struct Terminal {
     pub record: Record,
     pub relay: Relay,
     pub papers: Papers,
+    pub work: Work,
+}
+
+/// What runs beside the screens.
+#[derive(Clone)]
+pub enum Work {
+    Counter(Offline),
+    Kiosk(Visits),
+}
+
+impl Terminal {
+    pub fn begin(home: &Home, record: Record, token: Token) -> io::Result<Self> {
+        let relay = Relay::of_terminal(record.hub.clone(), record.role, token.clone()).map_err(io::Error::other)?;
+        let papers = Papers::open(home, record.terminal_id)?;
+        let work = match record.role {
+            Role::Counter => {
+                Work::Counter(Offline::begin(record.clone(), relay.clone(), papers.clone(), home, &token))
+            }
+            Role::Kiosk => {
+                let version = env!("CARGO_PKG_VERSION");
+                Work::Kiosk(Visits::begin(relay.clone(), papers.clone(), home.clone(), version, SECOND)?)
+            }
+        };
+        Ok(Self { record, relay, papers, work })
+    }
 }
 
 impl Shell {
@@ -54,9 +84,7 @@ impl Shell {
         if let Some(record) = shell.home.record()?
             && let Some(token) = shell.tokens().read()?
         {
-            let relay = Relay::of_terminal(record.hub.clone(), record.role, token).map_err(io::Error::other)?;
-            let papers = Papers::open(&shell.home, record.terminal_id)?;
-            shell.set(Some(Terminal { record, relay, papers }));
+            shell.set(Some(Terminal::begin(&shell.home, record, token)?));
         }
         Ok(shell)
     }
@@ -70,7 +98,9 @@ impl Shell {
     }
 
     pub fn set(&self, terminal: Option<Terminal>) {
-        let told = terminal.clone().map(|Terminal { relay, papers, .. }| {
+        // A kiosk tells it with what it calls staff for.
+        let counter = terminal.clone().filter(|terminal| matches!(terminal.work, Work::Counter(_)));
+        let told = counter.map(|Terminal { relay, papers, .. }| {
             tauri::async_runtime::spawn(health::tell(relay, papers, env!("CARGO_PKG_VERSION")))
         });
         let before = std::mem::replace(&mut *self.health.lock().unwrap_or_else(PoisonError::into_inner), told);

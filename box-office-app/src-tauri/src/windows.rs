@@ -38,10 +38,15 @@ pub fn open(app: &AppHandle) -> tauri::Result<()> {
     Ok(())
 }
 
+/// A script that closed its own window would leave a kiosk without a screen.
+const STAYS_OPEN: &str = "for (const owner of [window, Object.getPrototypeOf(window)]) \
+     Object.defineProperty(owner, 'close', { value() {}, writable: false, configurable: false });";
+
 fn build(app: &AppHandle, label: &str) -> tauri::Result<WebviewWindow> {
     let window = WebviewWindowBuilder::new(app, label, WebviewUrl::App("index.html".into()))
         .title("Fullhouse box office")
         .disable_drag_drop_handler()
+        .initialization_script(STAYS_OPEN)
         // Its own pages only, whatever a script or a dropped link wants.
         .on_navigation(|url| url.scheme() == "tauri" || url.as_str().starts_with("http://tauri.localhost"));
     match label {

@@ -24,6 +24,7 @@ mod terminals; // how terminals are; renamed, locked, revoked
 mod leases; // seats that a terminal sells without a network
 mod lease_races; // and who else is at them in the same moment
 mod tills; // the core of a till at a real hub, with a network and without
+mod kiosk_visits; // one customer of a kiosk after the other, carried out
 mod enrolment; // a machine becomes a terminal with a code
 mod split;
 mod staff; // who stands at an attended counter, and what they may do

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 /// Which question of which visit an answer belongs to.
@@ -22,7 +23,8 @@ impl fmt::Debug for Mail {
 }
 
 /// Why nothing was charged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Unpaid {
     Declined,
     /// The customer, the clock or the hub's last minute.
@@ -32,7 +34,8 @@ pub enum Unpaid {
 }
 
 /// What staff are called for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Case {
     /// Nobody knows whether it was paid. Look at the order before anything is given or taken.
     PaymentInDoubt,
@@ -115,7 +118,7 @@ pub enum Event {
 
 impl Event {
     /// What it answers to.
-    pub(super) fn at(&self) -> Option<Ref> {
+    pub(crate) fn at(&self) -> Option<Ref> {
         match self {
             Event::Held { at, .. } | Event::NotHeld { at } | Event::HoldOver { at } => Some(*at),
             Event::ReaderReady { at, .. } | Event::CardSeen { at } | Event::Paid { at, .. } => Some(*at),

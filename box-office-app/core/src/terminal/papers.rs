@@ -92,9 +92,19 @@ impl Papers {
         let opened: PrintJobs = relay.post(&target, json!({ "ticket_ids": [] })).await?;
         let tickets = order::tickets(&sold, language, None, false);
         let jobs = order::jobs(&opened.jobs, &tickets).map_err(PaperError::OrderChanged)?;
-        let ends = self.on_thread(move |inner| inner.printer.print_all(&mut inner.ledger(), jobs)).await??;
-        self.report(relay).await?;
         let seat_of = |id| opened.jobs.iter().find(|job| job.id == id).map_or(0, |job| job.seat_no);
+        let printed = self.print_jobs(jobs, seat_of).await?;
+        self.report(relay).await?;
+        Ok(printed)
+    }
+
+    /// Prints tickets, each of which is written down first: what became of each.
+    pub async fn print_jobs(
+        &self,
+        jobs: Vec<(Job, Page)>,
+        seat_of: impl Fn(Uuid) -> i32,
+    ) -> Result<Vec<Printed>, PaperError> {
+        let ends = self.on_thread(move |inner| inner.printer.print_all(&mut inner.ledger(), jobs)).await??;
         Ok(ends.into_iter().map(|(job, end)| Printed { job, seat_no: seat_of(job), end }).collect())
     }
 

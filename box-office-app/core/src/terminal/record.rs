@@ -150,7 +150,7 @@ impl Home {
     }
 
     /// All of the new content or all of the old, whenever the power goes.
-    fn replace(&self, name: &str, content: &[u8]) -> io::Result<()> {
+    pub(super) fn replace(&self, name: &str, content: &[u8]) -> io::Result<()> {
         let fresh = self.0.join(format!("{name}.new"));
         remove(&fresh)?; // left by a power cut, perhaps with other permissions
         let mut file = fs::OpenOptions::new().create_new(true).write(true).mode(0o600).open(&fresh)?;

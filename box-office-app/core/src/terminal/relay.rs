@@ -18,10 +18,12 @@ use reqwest::{
 };
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
-use tokio::{sync::watch, task::JoinHandle, time};
+use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::{Address, Role, Token, may::may_ask};
+pub use crate::pulse::Reach;
+use crate::pulse::{Heart, SILENCE};
 
 const STAFF: HeaderName = HeaderName::from_static("fullhouse-staff");
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -31,19 +33,6 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 /// A stadium's geometry has about 5 MB.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
 const BODY_BYTES_MAX: usize = 1 << 20;
-
-/// One beat fails within a second, and the next begins 600 ms after the last: a cut is known within two seconds.
-const BEAT_EVERY: Duration = Duration::from_millis(600);
-const BEAT_WITHIN: Duration = Duration::from_secs(1);
-
-/// Whether the hub can be reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
-    /// Nobody has asked yet.
-    Unknown,
-    Up,
-    Down,
-}
 
 /// What a screen asks for.
 #[derive(Debug, Clone, Deserialize)]
@@ -92,15 +81,9 @@ struct Inner {
     staff: RwLock<Option<Token>>,
     /// Of somebody who came to approve one request.
     approver: RwLock<Option<Token>>,
-    reach: watch::Receiver<Reach>,
+    staff_id: RwLock<Option<Uuid>>,
     sockets: AtomicU32,
-    beat: JoinHandle<()>,
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        self.beat.abort();
-    }
+    heart: Heart,
 }
 
 impl Relay {
@@ -121,15 +104,21 @@ impl Relay {
             .timeout(ANSWER_WITHIN)
             .redirect(reqwest::redirect::Policy::none()) // a token goes where it was meant to go
             .build()?;
-        let (tell, reach) = watch::channel(Reach::Unknown);
-        let beat = tokio::spawn(beat(client.clone(), format!("{}/healthz", hub.as_str()), tell));
-        let (staff, approver, sockets) = (RwLock::new(None), RwLock::new(None), AtomicU32::new(0));
-        Ok(Self(Arc::new(Inner { hub, client, role, token, staff, approver, reach, sockets, beat })))
+        let (asks, address) = (client.clone(), format!("{}/healthz", hub.as_str()));
+        let heart = Heart::of(move || is_there(asks.get(&address)));
+        let (staff, approver, staff_id) = (RwLock::new(None), RwLock::new(None), RwLock::new(None));
+        let sockets = AtomicU32::new(0);
+        Ok(Self(Arc::new(Inner { hub, client, role, token, staff, approver, staff_id, sockets, heart })))
     }
 
     /// Follows whether the hub can be reached.
     pub fn reach(&self) -> watch::Receiver<Reach> {
-        self.0.reach.clone()
+        self.0.heart.reach()
+    }
+
+    /// The same, for a till that sells beside these screens.
+    pub fn heart(&self) -> Heart {
+        self.0.heart.clone()
     }
 
     pub fn hub(&self) -> &Address {
@@ -170,8 +159,20 @@ impl Relay {
     pub async fn sign_in(&self, credentials: Value) -> Result<Value, AskError> {
         keep(&self.0.staff, None);
         let (who, token) = self.person(credentials).await?;
+        self.works(&who);
         keep(&self.0.staff, Some(token));
         Ok(who)
+    }
+
+    /// Goes on with a session that a page has: it keeps its token itself, which the desktop's never do.
+    pub async fn take_up(&self, token: Token) -> Result<(), AskError> {
+        if held(&self.0.staff).is_some_and(|known| known == token) {
+            return Ok(());
+        }
+        keep(&self.0.staff, Some(token));
+        let ask = Ask { method: "GET".into(), target: "/api/box-office/staff".into(), body: None, key: None };
+        self.works(&read(self.send(&ask).await?)?);
+        Ok(())
     }
 
     /// Signs out, here at once and at the hub if it can be reached: without the token nobody can go on.
@@ -211,7 +212,22 @@ impl Relay {
 
     /// Whether somebody is signed in, as far as is known here.
     pub fn is_signed_in(&self) -> bool {
-        self.0.staff.read().is_ok_and(|staff| staff.is_some())
+        held(&self.0.staff).is_some()
+    }
+
+    /// Who that is.
+    pub fn staff_id(&self) -> Option<Uuid> {
+        let known = *self.0.staff_id.read().unwrap_or_else(PoisonError::into_inner);
+        known.filter(|_| self.is_signed_in())
+    }
+
+    pub(super) fn staff_token(&self) -> Option<Token> {
+        held(&self.0.staff)
+    }
+
+    fn works(&self, who: &Value) {
+        let id = who["staff_id"].as_str().and_then(|id| id.parse().ok());
+        *self.0.staff_id.write().unwrap_or_else(PoisonError::into_inner) = id;
     }
 
     /// An order as this terminal may see it: any at a counter, its own at a kiosk.
@@ -325,7 +341,7 @@ fn secret(text: &str) -> Result<HeaderValue, AskError> {
     Ok(value)
 }
 
-fn read<T: DeserializeOwned>(answer: Answer) -> Result<T, AskError> {
+pub(super) fn read<T: DeserializeOwned>(answer: Answer) -> Result<T, AskError> {
     if (200..300).contains(&answer.status) {
         return serde_json::from_slice(&answer.body).map_err(|_| AskError::NoAnswer);
     }
@@ -358,11 +374,6 @@ async fn bounded(mut response: Response) -> Result<Vec<u8>, AskError> {
     Ok(body)
 }
 
-async fn beat(client: Client, address: String, tell: watch::Sender<Reach>) {
-    loop {
-        let answer = client.get(&address).timeout(BEAT_WITHIN).send().await;
-        let now = if answer.is_ok_and(|answer| answer.status() == StatusCode::OK) { Reach::Up } else { Reach::Down };
-        tell.send_if_modified(|known| std::mem::replace(known, now) != now);
-        time::sleep(BEAT_EVERY).await;
-    }
+async fn is_there(request: RequestBuilder) -> bool {
+    request.timeout(SILENCE).send().await.is_ok_and(|answer| answer.status() == StatusCode::OK)
 }

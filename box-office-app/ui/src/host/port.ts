@@ -1,7 +1,14 @@
 // What the screens need of whatever they run in: the desktop's window, or a browser's page under test.
 
 import type { SocketHandlers } from '../../../../assets/hub-client/follow.ts';
-import type { StaffAtTerminal } from '../../../../assets/protocol/index.ts';
+import type {
+  Best,
+  Hold,
+  Order,
+  Problem,
+  StaffAtTerminal,
+  TicketChoice,
+} from '../../../../assets/protocol/index.ts';
 
 /** Who this machine is; nothing secret. */
 export interface Enrolment {
@@ -70,6 +77,133 @@ export interface Approver {
   end(): Promise<void>;
 }
 
+/** What a kiosk's machine shows (`core/src/kiosk.rs`, `terminal/visits.rs`): the page draws it, and decides nothing. */
+export interface Visit {
+  /** Another number is another customer: nothing that the page has of the last one stays. */
+  visit: number;
+  screen: KioskScreen;
+  languages: string[];
+  /** By its place there; null: none was chosen. */
+  language: number | null;
+  /** Seconds that are left, once they are counted down for all to see. */
+  ends_in_s: number | null;
+  needs_mail: boolean;
+  /** Tickets come out of this machine; else they are fetched at the counter. */
+  prints: boolean;
+  /** A card reader stands here. */
+  reader: boolean;
+  hold: Hold | null;
+  order: Order | null;
+  /** Why the last wish came to nothing. */
+  problem: Problem | null;
+}
+
+export type KioskScreen =
+  | { name: 'attract' | 'language' | 'holding' | 'held' | 'stopping' | 'authorising' }
+  | { name: 'approved' | 'printing' | 'done' | 'staff' }
+  | { name: 'out_of_service'; of: 'case' | 'no_hub' | 'printer' }
+  | { name: 'choosing'; of: Way }
+  | { name: 'at_reader'; of: { ready: boolean } }
+  | { name: 'unprinted'; of: { mailed: boolean } }
+  | { name: 'failed'; of: 'seats_gone' | 'hold_over' | 'no_hub' | { unpaid: Unpaid } };
+
+export type Way = 'map' | 'best';
+export type Unpaid = 'declined' | 'stopped' | 'reader';
+
+export type Touched =
+  | { did: 'glass' | 'begin' | 'pay' | 'cancel' }
+  | { did: 'language'; language: number }
+  | { did: 'choose'; way: Way }
+  | { did: 'take'; wish: { event_id: number; seats?: number[]; best?: Best } }
+  | { did: 'types'; tickets: TicketChoice[] }
+  | { did: 'mail'; to: string };
+
+/** What staff were called for. */
+export interface Call {
+  case: 'payment_in_doubt' | 'unprinted' | 'paid_unattended';
+  code: string | null;
+}
+
+export interface KioskHost {
+  follow(tell: (visit: Visit) => void): void;
+  touched(what: Touched): Promise<void>;
+  /** For whoever knows the PIN: staff have come; what they were called for. */
+  serveAgain(pin: string): Promise<Call[]>;
+  /** Ends the program. */
+  leave(pin: string): Promise<void>;
+}
+
+/** How a counter stands that sells without a network (`core/src/till`, `terminal/offline.rs`). */
+export interface TillStanding {
+  /** Why nothing can be leased; null: it can. */
+  not_ready: string | null;
+  online: boolean;
+  /** Sales that the hub has not answered. */
+  unsettled: number;
+  /** Leases that have ended here, and not at the hub. */
+  to_report: number;
+  /** Sales that became none: number and reason. */
+  not_sold: [number, string][];
+  /** Sales whose printed codes are dead. */
+  new_codes: number[];
+  /** Leases that an earlier journal of this terminal may have sold from. */
+  strange: string[];
+  /** What stands in the way of settling. */
+  stuck: string | null;
+  leases: Leased[];
+}
+
+export interface Leased {
+  lease_id: string;
+  event_id: number;
+  event: string;
+  currency: string;
+  seats_max: number;
+  /** 0: over. */
+  sells_for_s: number;
+  seats: LeasedSeat[];
+}
+
+export interface LeasedSeat extends Place {
+  /** By ticket type, the first one first. */
+  prices: [string, number][];
+  sold: boolean;
+}
+
+export interface Place {
+  seat_no: number;
+  section: string;
+  row: string;
+  number: string;
+}
+
+export interface SoldOffline {
+  code: string;
+  currency: string;
+  total_minor: number;
+  change_minor: number;
+  seats: Place[];
+  printed: Printed[];
+}
+
+export interface OfflineHost {
+  follow(tell: (standing: TillStanding) => void): void;
+  lease(ask: {
+    event_id: number;
+    count?: number;
+    seats?: number[];
+    section?: string;
+    sells_for_s: number;
+  }): Promise<string>;
+  sell(wish: {
+    lease_id: string;
+    tickets: TicketChoice[];
+    received_minor: number;
+    language: string;
+  }): Promise<SoldOffline>;
+  close(lease: string): Promise<void>;
+}
+
 export type Credentials = { password: string } | { pin: string };
 
 export interface Host {
@@ -94,8 +228,8 @@ export interface Host {
   printer: Printer;
   /** Calls back with what the scanner reads; none of its keys reaches a field. Null: it has to be scanned again. */
   followScanner(tell: (scan: string | null) => void): void;
-  /** Ends the program of a kiosk. */
-  leaveKiosk(pin: string): Promise<void>;
+  kiosk: KioskHost;
+  offline: OfflineHost;
 }
 
 /** Which of the two this is. */

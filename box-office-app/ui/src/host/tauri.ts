@@ -64,6 +64,12 @@ function openSocket(address: string, handlers: SocketHandlers): { close(): void 
   return { close: () => void call('close_feed', { id }) };
 }
 
+function channel<T>(tell: (value: T) => void): Channel<T> {
+  const opened = new Channel<T>();
+  opened.onmessage = tell;
+  return opened;
+}
+
 export const windowHost: Host = {
   about: () => call<About>('about'),
   enrol: (hub, code) => call<Enrolment>('enrol', { hub, code }),
@@ -72,9 +78,7 @@ export const windowHost: Host = {
   fetch: fetchByCore(false),
   openSocket,
   followReach(tell) {
-    const reach = new Channel<boolean | null>();
-    reach.onmessage = tell;
-    void call('follow_reach', { reach });
+    void call('follow_reach', { reach: channel(tell) });
   },
   signIn: (name: string, credentials: Credentials) =>
     call<StaffAtTerminal>('sign_in', { name, ...credentials }),
@@ -105,5 +109,16 @@ export const windowHost: Host = {
     scans.onmessage = tell;
     void call('follow_scanner', { scans });
   },
-  leaveKiosk: (pin) => call('leave_kiosk', { pin }),
+  kiosk: {
+    follow: (tell) => void call('follow_visit', { shown: channel(tell) }),
+    touched: (what) => call('touched', { what }),
+    serveAgain: (pin) => call('serve_again', { pin }),
+    leave: (pin) => call('leave_kiosk', { pin }),
+  },
+  offline: {
+    follow: (tell) => void call('follow_till', { shown: channel(tell) }),
+    lease: (ask) => call('lease', { ask }),
+    sell: (wish) => call('sell_leased', { wish }),
+    close: (lease) => call('close_lease', { leaseId: lease }),
+  },
 };

@@ -1,5 +1,6 @@
 // A page in a browser: for tests of the screens, and for whoever works on them. It keeps the tokens itself, in the
-// tab's memory for a session; the desktop never does.
+// tab's memory for a session; the desktop never does. A kiosk's machine and a till's journal are the desktop's own, behind
+// `/desk` (`tests/src/bin/page-host.rs`).
 
 import { browserPorts, ProblemError, UnknownOutcome } from '../../../../assets/hub-client/index.ts';
 import {
@@ -15,6 +16,7 @@ const TERMINAL = 'fullhouse.till.terminal';
 const STAFF = 'fullhouse.till.staff';
 const BEAT_EVERY_MS = 600;
 const BEAT_WITHIN_MS = 1_000;
+const FOLLOW_AGAIN_MS = 200;
 
 /** What this terminal is called. */
 let named = '';
@@ -49,6 +51,27 @@ async function ask<T>(path: string, body?: unknown, fetch = fetchWithTokens): Pr
   if (response.ok) return answer as T;
   if (!isProblem(answer)) throw new UnknownOutcome(`the hub answered ${response.status}`);
   throw new ProblemError(answer);
+}
+
+/** What the core behind the page tells, line by line, for as long as the page is there. */
+async function follow<T>(path: string, tell: (value: T) => void): Promise<void> {
+  for (;;) {
+    try {
+      const response = await fetchWithTokens(path);
+      const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+      for (let text = ''; ;) {
+        const { value, done } = await reader.read();
+        if (done) break;
+        const lines = (text + value).split('\n\n');
+        text = lines.pop()!;
+        for (const line of lines)
+          if (line.startsWith('data: ')) tell(JSON.parse(line.slice('data: '.length)));
+      }
+    } catch {
+      // It is asked again.
+    }
+    await new Promise((done) => setTimeout(done, FOLLOW_AGAIN_MS));
+  }
 }
 
 function enrolment(
@@ -126,12 +149,22 @@ export const webHost: Host = {
   },
   printer: dialogPrinter(ask, () => named),
   followScanner,
-  leaveKiosk: async () => {
-    throw new ProblemError({
-      type: 'about:blank',
-      code: 'pin_none',
-      status: 0,
-      title: 'A page is no kiosk.',
-    });
+  kiosk: {
+    follow: (tell) => void follow('/desk/kiosk', tell),
+    touched: (what) => ask('/desk/kiosk', what),
+    serveAgain: async () => {
+      await ask('/desk/kiosk/staff', {}); // a page has no PIN
+      return [];
+    },
+    leave: async () => {
+      const title = 'A page is no kiosk.';
+      throw new ProblemError({ type: 'about:blank', code: 'pin_none', status: 0, title });
+    },
+  },
+  offline: {
+    follow: (tell) => void follow('/desk/till', tell),
+    lease: (wish) => ask('/desk/till/lease', wish),
+    sell: (wish) => ask('/desk/till/sell', wish),
+    close: (lease) => ask('/desk/till/close', { lease_id: lease }),
   },
 };

@@ -11,6 +11,13 @@ const TEXTS: Record<string, string> = {
   staff_session_over: 'Sign in again.',
   role_too_low: 'Your role may not do this: ask a supervisor.',
   shift_required: 'Open a shift first: cash needs a drawer (F3).',
+  leases_open: 'Seats of this till are still leased: give them back first.',
+  leases_too_many: 'This till has too many leases: give one back first.',
+  lease_over: 'The time to sell these seats is over. They go back as soon as the hub is heard.',
+  lease_not_taken: 'This till can’t sell from that lease. It is given back.',
+  till_not_ready: 'This till can’t sell without a network yet: its journal is not open.',
+  journal_broken:
+    'This machine could not write the sale down, so nobody knows whether it is kept. Sell nothing else here: start the app anew.',
   shift_open: 'A shift is open already.',
   variance_unexplained: 'The drawer differs from the books. Say why.',
   seats_unavailable: 'Somebody else has taken some of these seats.',

@@ -4,11 +4,10 @@ import { placeName } from '../../../../assets/fan/src/room/seats.ts';
 import { Status, type EventPage, type Geometry } from '../../../../assets/protocol/index.ts';
 import { k } from '../kiosk/words.ts';
 import { LiveRoom } from './live-room.svelte.ts';
-import { Sale } from './sale.svelte.ts';
 
 export class KioskRoom extends LiveRoom {
-  readonly sale: Sale;
   said = $state('');
+  private ours: readonly number[] = [];
 
   static async open(event: number): Promise<KioskRoom> {
     return new KioskRoom(...(await LiveRoom.read(event)));
@@ -16,21 +15,22 @@ export class KioskRoom extends LiveRoom {
 
   private constructor(page: EventPage, geometry: Geometry) {
     super(page, geometry);
-    this.sale = new Sale(this.id, () => this.redraw());
   }
 
-  override close(): void {
-    super.close();
-    this.sale.close();
+  /** What the hub holds for this customer: what was picked is picked no more. */
+  set held(seats: readonly number[]) {
+    this.ours = seats;
+    if (seats.length > 0) this.picked = [];
+    this.redraw();
   }
 
   override get mine(): readonly number[] {
-    return this.sale?.seats ?? [];
+    return this.ours ?? [];
   }
 
   override toggle(seat: number): void {
     this.said = '';
-    if (this.sale.stage !== 'choosing') return;
+    if (this.mine.length > 0) return;
     if (this.picked.includes(seat)) return this.pick(this.picked.filter((one) => one !== seat));
     if (this.board.status[seat] !== Status.available || !this.seats.level(seat)) return;
     if (this.picked.length < this.page.event.seat_limit) this.pick([...this.picked, seat]);
