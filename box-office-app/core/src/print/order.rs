@@ -75,13 +75,18 @@ pub struct Paid {
     pub change_minor: i64,
 }
 
+/// Where people stand there is no row.
+fn named(part: &Option<String>) -> Option<&str> {
+    part.as_deref().filter(|name| !name.trim().is_empty())
+}
+
 /// An order's receipt, its till's and house's lines still empty. A card that paid is told by the order itself.
 pub fn receipt(order: &Order, language: Language, paid: &Paid, sold: NaiveDateTime) -> Receipt {
     let line = |line: &OrderLine| {
         let place = [
             line.section.clone(),
-            line.row.as_ref().map(|row| format!("{} {row}", language.say("ticket.row"))),
-            line.number.as_ref().map(|number| format!("{} {number}", language.say("ticket.seat"))),
+            named(&line.row).map(|row| format!("{} {row}", language.say("ticket.row"))),
+            named(&line.number).map(|number| format!("{} {number}", language.say("ticket.seat"))),
             line.ticket_type.as_ref().map(|kind| language.ticket_type(kind)),
             line.fee_code.as_ref().map(|code| code.replace('_', " ")),
         ];
