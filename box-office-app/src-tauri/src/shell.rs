@@ -54,9 +54,7 @@ impl Terminal {
         let relay = Relay::of_terminal(record.hub.clone(), record.role, token.clone()).map_err(io::Error::other)?;
         let papers = Papers::open(home, record.terminal_id)?;
         let work = match record.role {
-            Role::Counter => {
-                Work::Counter(Offline::begin(record.clone(), relay.clone(), papers.clone(), home, &token))
-            }
+            Role::Counter => Work::Counter(Offline::begin(record.clone(), relay.clone(), papers.clone(), home, &token)),
             Role::Kiosk => {
                 let version = env!("CARGO_PKG_VERSION");
                 Work::Kiosk(Visits::begin(relay.clone(), papers.clone(), home.clone(), version, SECOND)?)
