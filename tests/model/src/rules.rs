@@ -79,6 +79,8 @@ pub enum Begin {
     /// Money was taken for an order that was not sold (in somebody's dashboard, the hold over): it is to go back. How it came
     /// to that is the other's business, and so there is room for more of what may go wrong from here on.
     ToGiveBack,
+    /// The same after the attempt was decided: its capture had failed, and its order was given up.
+    TakenLate,
 }
 
 /// How far it is searched: the product has no such bounds. Lost requests, lost answers, delays, refusals

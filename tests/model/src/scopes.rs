@@ -34,6 +34,8 @@ pub const HUBS: Scope = Scope {
 };
 /// Two hubs that give money back, and what may go wrong with that.
 pub const REFUNDS: Scope = Scope { begins: Begin::ToGiveBack, failures: 1, days: true, ..HUBS };
+/// The same of money that was taken after the decision.
+const LATE: Scope = Scope { begins: Begin::TakenLate, ..REFUNDS };
 /// A buyer who pays again.
 pub const AGAIN: Scope = Scope {
     begins: Begin::Held,
@@ -59,21 +61,13 @@ pub const WIDE: &[(&str, Scope)] = &[
     ("paying again, and a failure", AGAIN_AND_A_FAILURE),
 ];
 
-/// Rules that are broken, and what has to be found, where that takes a wide search.
+/// Rules that are broken, and what has to be found: where that takes a wide search, or a beginning that is searched only for it.
 pub const BROKEN: &[(&str, Rules, Scope, &str)] = &[
-    // Two hubs: one begins a refund, the other finds one begun and puts the attempt to rest.
+    // Two hubs: one begins a refund, the other finds none begun and puts the attempt to rest.
     (
         "a refund that nobody sees to",
         Rules { refunds_supersede: false, ..Rules::OURS },
-        Scope { failures: 1, ..HUBS },
-        "money was taken for no order, and does not go back",
-    ),
-    // Two hubs ask what became of a refund; the slower one was told that it had arrived, and says so after the other
-    // has written down that it came back.
-    (
-        "what is said late counts",
-        Rules { refund_news_supersede: false, ..Rules::OURS },
-        Scope { failures: 1, ..HUBS },
+        LATE,
         "money was taken for no order, and does not go back",
     ),
     // The money of an order that is due was taken after all, by a person, and was given back.

@@ -71,6 +71,7 @@ impl Model for Payments {
         match self.scope.begins {
             Begin::Held => held,
             Begin::ToGiveBack => held.to_give_back().normal(self.scope.attempts, &self.rules),
+            Begin::TakenLate => held.taken_late().normal(self.scope.attempts, &self.rules),
         }
     }
 

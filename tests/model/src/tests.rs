@@ -182,6 +182,14 @@ fn the_model_finds_the_second_refund_of_a_worker_that_has_lost_its_lease() {
 const NOT_BACK: &str = "money was taken for no order, and does not go back";
 
 #[test]
+fn the_model_finds_that_what_is_said_late_of_a_refund_counts_for_nothing() {
+    // Two hubs ask what became of it; the slower one was told that it had arrived, and says so after the other has written
+    // down that it came back.
+    let rules = Rules { refund_news_supersede: false, ..Rules::OURS };
+    finds("what is said late counts", rules, REFUNDS, &[NOT_BACK]);
+}
+
+#[test]
 fn the_model_finds_news_of_a_refund_that_an_older_answer_takes_away() {
     finds("news are lost", Rules { news_stay: false, ..Rules::OURS }, FAULTS, &[NOT_BACK]);
 }

@@ -330,12 +330,17 @@ impl World {
 
     /// The hold is over, and the bank has paid all the same.
     pub fn to_give_back(self) -> Self {
-        let attempt = Attempt {
-            state: State::RefundPending,
-            has_intent: true,
-            refund: Some(RefundState::Pending),
-            ..Attempt::new(false)
-        };
+        self.taken(State::RefundPending, Some(RefundState::Pending))
+    }
+
+    /// The capture had failed and the order was given up, when the money was taken after all.
+    pub fn taken_late(self) -> Self {
+        self.taken(State::CaptureFailed, None)
+    }
+
+    /// Money without an order.
+    fn taken(self, state: State, refund: Option<RefundState>) -> Self {
+        let attempt = Attempt { state, has_intent: true, refund, ..Attempt::new(false) };
         Self {
             seat: Seat::Free,
             hold_live: false,
