@@ -84,6 +84,7 @@ check: setup-test everything $(TILL) ## Formatting, lints, and that generated fi
 screenshots: setup-screenshots $(PAGE) binary shell ## Pictures of every page, into assets/screenshots
 	node tests/browser/screenshots.mjs
 	node tests/browser/screenshots-till.mjs
+	node tests/browser/screenshots-kiosk.mjs
 
 .PHONY: bench-holds
 bench-holds: setup-bench ## Holds a second: ours, one transaction a request, Redis; the last line is JSON

@@ -50,6 +50,7 @@ try {
   await seen('kiosk-event');
   await picture('attract');
   await click('lang-ja');
+  await page.getByText('最初から').first().waitFor({ timeout: HUNG });
   await picture('attract-ja');
   await click('over');
   await enter();
@@ -180,6 +181,7 @@ try {
 async function brokenPrinter() {
   const WELL = 0x12;
   const TAKEN_BYTES_MAX = 6_000;
+  const BREAKS_AFTER_MS = 3_000;
   const server = createServer((socket) => {
     let taken = 0;
     socket.on('error', () => {});
@@ -187,7 +189,7 @@ async function brokenPrinter() {
       for (let at = 0; at + 2 < bytes.length; at++)
         if (bytes[at] === 0x10 && bytes[at + 1] === 0x04) socket.write(Buffer.from([WELL]));
       taken += bytes.length;
-      if (taken > TAKEN_BYTES_MAX) socket.destroy();
+      if (taken > TAKEN_BYTES_MAX) setTimeout(() => socket.destroy(), BREAKS_AFTER_MS);
     });
   }).listen(0, '127.0.0.1');
   await new Promise((done) => server.once('listening', done));

@@ -1,5 +1,5 @@
-// Pictures of the counter and the kiosk, at a house in the middle of a sale: the screens in a browser, and the real
-// window of the desktop app.
+// Pictures of the counter, at a house in the middle of a sale: the screens in a browser, and the real window of the
+// desktop app.
 
 import { browser, freeSeats, House } from './house.mjs';
 import { Desk } from './desk.mjs';
@@ -8,9 +8,7 @@ import {
   codeFor,
   enrolled,
   hire,
-  holdCard,
   MANAGER,
-  mapOf,
   openHall,
   openShift,
   readerOf,
@@ -36,7 +34,6 @@ try {
   onSale.sort((a, b) => b.seats_total - a.seats_total);
   await new Promise((resolve) => setTimeout(resolve, CROWD_SETTLES_MS));
   if (wanted('counter')) await counter(onSale[0], onSale.at(-1));
-  if (wanted('kiosk')) await kiosk(onSale[0]);
   if (wanted('window')) await window();
 } finally {
   await chrome.close();
@@ -152,32 +149,6 @@ async function counter(largest, small) {
   await page.context().setOffline(true);
   await shows('no-network');
   await picture(page, 'till-no-network');
-  await page.context().close();
-}
-
-async function kiosk(event) {
-  const page = await enrolled(chrome, house, screens, 'Kiosk 1', 'kiosk', {
-    colorScheme: 'light',
-    viewport: { width: 1080, height: 1920 },
-    hasTouch: true,
-  });
-  await page.locator(`[data-event="${event.id}"]`).waitFor();
-  await picture(page, 'kiosk-programme');
-  await page.getByTestId('lang-ja').click();
-  await page.locator(`[data-event="${event.id}"]`).click();
-  await mapOf(page, event.id);
-  await picture(page, 'kiosk-choose-ja');
-  await page.getByTestId('lang-en').click();
-  await picture(page, 'kiosk-choose');
-  await page.getByTestId('kiosk-best').click();
-  await page.getByTestId('kiosk-total').waitFor();
-  await picture(page, 'kiosk-held');
-  await page.getByTestId('kiosk-pay').click();
-  await page.getByTestId('kiosk-pay-screen').waitFor();
-  await picture(page, 'kiosk-pay');
-  await holdCard(house, 'Kiosk 1');
-  await page.getByTestId('kiosk-done').waitFor({ timeout: 30_000 });
-  await picture(page, 'kiosk-done');
   await page.context().close();
 }
 

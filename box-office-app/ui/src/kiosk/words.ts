@@ -10,6 +10,11 @@ export type KioskKey = keyof typeof en;
 
 const CATALOGUES: Record<Language, Record<KioskKey, string>> = { en, ja, ko };
 
+/** The same in a language that need not be the customer's: where nobody has chosen one. */
+export function inLanguage(language: Language, key: KioskKey): string {
+  return formatMessage(CATALOGUES[language][key], {}, language);
+}
+
 export function k(key: KioskKey, values: Values = {}): string {
   return formatMessage(CATALOGUES[text.language][key], values, text.locale);
 }
