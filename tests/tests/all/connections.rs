@@ -2,9 +2,16 @@
 
 use std::net::IpAddr;
 
-use fullhouse_tests::{HUNG, database::Database, eventually, fan::Fan, hub::Hub, proxy::Proxy};
+use fullhouse_tests::{
+    HUNG,
+    database::Database,
+    eventually,
+    fan::{Answer, Fan},
+    hub::Hub,
+    proxy::Proxy,
+};
 use futures_util::future::join_all;
-use reqwest::StatusCode;
+use reqwest::{Method, StatusCode};
 use tokio::{io::AsyncReadExt, net::TcpStream};
 
 const ALL: usize = 40;
@@ -53,6 +60,10 @@ async fn who_opens_connections_and_says_nothing_shuts_nobody_out() {
     }
 }
 
+async fn asks_once(fan: &Fan) -> Option<Answer> {
+    Answer::read(fan.request(Method::GET, "/api/session").send().await.ok()?).await.ok()
+}
+
 /// Six connections each, as browsers have them: more than one address may have.
 #[tokio::test]
 async fn buyers_behind_one_address_are_all_answered_though_they_have_more_connections_than_it_may() {
@@ -83,9 +94,12 @@ async fn an_address_that_is_busy_on_all_of_its_connections_is_told_and_a_named_p
     let hub = Hub::start(config).await;
     let fan = Fan::sign_up(&hub.url()).await;
     proxy.stall();
-    let asks = join_all((0..7).map(|_| fan.get("/api/session")));
+    let asks = join_all((0..7).map(|_| asks_once(&fan)));
     let behind_proxy = join_all((0..6).map(|_| asks_from(&hub, "127.0.0.3")));
     let (answers, behind_proxy) = tokio::join!(asks, behind_proxy);
+    // The connection that makes room may have a request on its way by then, which is lost: browsers ask again.
+    let answers: Vec<Answer> = answers.into_iter().flatten().collect();
+    assert!(answers.len() >= 6, "{} of 7", answers.len());
     let (refused, waited): (Vec<_>, Vec<_>) =
         answers.iter().partition(|answer| answer.status == StatusCode::TOO_MANY_REQUESTS);
     // One of them may have been asked to end just before its request came, and is served all the same.

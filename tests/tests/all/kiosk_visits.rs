@@ -73,7 +73,7 @@ impl Place {
         let home = Home::open(&self.folder).unwrap();
         let papers = Papers::open(&home, own.terminal_id).unwrap();
         let visits = Visits::begin(relay, papers, home, "a test", second).unwrap();
-        until(&visits, "it knows its hub, its printer and its reader", |s| s.reader && s.screen != out_of_service())
+        until(&visits, "it knows its hub, its printer and its reader", |s| s.reader && s.screen == Screen::Attract)
             .await;
         visits
     }
@@ -123,10 +123,6 @@ impl Place {
         self.hub.stop().await;
         self.database.finish().await;
     }
-}
-
-fn out_of_service() -> Screen {
-    Screen::OutOfService(fullhouse_box_office::kiosk::Fault::NoHub)
 }
 
 async fn until(visits: &Visits, what: &str, so: impl FnMut(&Shown) -> bool) -> Shown {
