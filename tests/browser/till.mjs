@@ -294,7 +294,7 @@ export class Counters {
     await this.shows('card-waiting');
     await holdCard(this.house, name);
     await this.shows('sold', 3 * HUNG);
-    await this.says('printed', new RegExp(`^${count} of ${count} `)); // once it is charged
+    await this.says('printed', new RegExp(`\\b${count} of ${count}\\b`)); // once it is charged
     const code = await this.text('order-code');
     await this.page.keyboard.press('Enter');
     return { code, seats };
