@@ -89,7 +89,7 @@ test('a part is paid in cash and the rest by card, and the drawer has the cash o
   await holdCard(at.house, name);
   await at.page.getByTestId('paid-split').waitFor({ timeout: 3 * HUNG });
   assert.ok((await at.text('paid-split')).includes(rest), 'what the card paid');
-  await at.page.keyboard.press('Enter');
+  await at.click('next');
   await at.page.keyboard.press('F3');
   await at.click('shift-read');
   await at.page.waitForFunction(
@@ -153,7 +153,7 @@ test('what takes a supervisor is approved by one, and the clerk sells on', async
   await approve(at.page, SUPERVISOR);
   await at.shows('sold');
   assert.equal(await at.text('who'), CLERK.name);
-  await at.page.keyboard.press('Enter');
+  await at.click('next');
   await at.take(1);
   await at.page.keyboard.press('F10');
   await at.fill('comp-reason', 'another one');
