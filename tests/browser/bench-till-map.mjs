@@ -11,7 +11,7 @@ import { promisify } from 'node:util';
 
 import { Desk } from './desk.mjs';
 import { House, HUNG } from './house.mjs';
-import { codeFor } from './till.mjs';
+import { CLERK, codeFor, hire } from './till.mjs';
 
 const SECONDS = Number(process.env.SECONDS ?? 8);
 const CHANGES_A_SECOND = 500;
@@ -27,7 +27,7 @@ try {
   );
   const window = await open(stadium.id);
   const figures = {
-    seats: stadium.seats_total,
+    seats_total: stadium.seats_total,
     size: await window.run('return [innerWidth, innerHeight]'),
   };
   for (const [name, scale, changes] of [
@@ -48,20 +48,20 @@ try {
   await house.close();
 }
 
-/** A counter without sign-in, which shows the event. */
+/** A counter with a clerk behind it, which shows the event. */
 async function open(event) {
   const code = await codeFor(house, 'Bench', 'counter');
   await house.sql(`update terminal set attended = false`);
   const first = await desk.start({ folder: 'bench', args: ['--hub', house.url] });
   await first.type('enrol-code', code);
-  await house.sql(`create or replace function bench_unattended() returns trigger language plpgsql as
-    'begin new.attended := false; return new; end'`);
-  await house.sql(`create trigger bench_unattended before insert on terminal for each row
-    execute function bench_unattended()`);
   await first.click('enrol');
   await desk.enrolled('bench');
   await desk.end('bench', first);
+  await hire(house, CLERK, 'clerk');
   const window = await desk.start({ folder: 'bench' });
+  await window.type('staff-name', CLERK.name);
+  await window.type('staff-secret', CLERK.pin);
+  await window.click('sign-in');
   const select = await window.shows('event-select', 3 * HUNG);
   await window.run(
     `arguments[0].value = String(arguments[1]); arguments[0].dispatchEvent(new Event('change'));`,
