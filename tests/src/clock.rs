@@ -4,6 +4,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::PgPool;
+use uuid::Uuid;
 
 #[derive(Clone)]
 pub struct Clock {
@@ -34,6 +35,22 @@ impl Clock {
             .execute(&self.pool)
             .await
             .expect("the clock can be set");
+    }
+
+    /// Where nothing but time is waited for until a worker looks at an order's payment, that time has come.
+    pub async fn advance_to_next_look(&self, order_id: Uuid) {
+        let next: Option<DateTime<Utc>> = sqlx::query_scalar(
+            "select min(next_run_at) from attempt where order_id = $1 and leased_until is null
+             having bool_and(next_run_at > db_clock())",
+        )
+        .bind(order_id)
+        .fetch_optional(&self.pool)
+        .await
+        .expect("the test's database answers")
+        .flatten();
+        if let Some(next) = next {
+            self.advance(next - self.now().await + TimeDelta::milliseconds(1)).await;
+        }
     }
 
     /// Stops the clock at an instant.

@@ -2,7 +2,7 @@
 
 use std::{sync::Mutex, time::Duration};
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 use fullhouse::{
     child::{Kept, Spec},
     config::{Config, Secret},
@@ -317,7 +317,7 @@ pub async fn until(fan: &Fan, order: &Value, states: &[&str]) -> Value {
 }
 
 /// The same; whenever nothing but time is waited for, the database's clock is moved to that time.
-pub async fn until_in_time(database: &Database, clock: &Clock, fan: &Fan, order: &Value, states: &[&str]) -> Value {
+pub async fn until_in_time(clock: &Clock, fan: &Fan, order: &Value, states: &[&str]) -> Value {
     let id = order["id"].as_str().expect("an order's id");
     let order_id: Uuid = id.parse().expect("an order's id");
     eventually(&format!("the attempt is {states:?}, in time"), || async {
@@ -326,18 +326,7 @@ pub async fn until_in_time(database: &Database, clock: &Clock, fan: &Fan, order:
         if states.contains(&state.as_str()) {
             return Some(order);
         }
-        let next: Option<DateTime<Utc>> = sqlx::query_scalar(
-            "select min(next_run_at) from attempt where order_id = $1 and leased_until is null
-             having bool_and(next_run_at > db_clock())",
-        )
-        .bind(order_id)
-        .fetch_optional(database.pool())
-        .await
-        .expect("the test's database answers")
-        .flatten();
-        if let Some(next) = next {
-            clock.advance(next - clock.now().await + TimeDelta::milliseconds(1)).await;
-        }
+        clock.advance_to_next_look(order_id).await;
         None
     })
     .await

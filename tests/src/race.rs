@@ -97,7 +97,7 @@ impl Race {
     }
 
     pub async fn until(&self, state: &str) -> Value {
-        until_in_time(&self.database, &self.clock, &self.fan, &self.order, &[state]).await
+        until_in_time(&self.clock, &self.fan, &self.order, &[state]).await
     }
 
     /// Calls of a kind, as they were written down: key and how often it was sent.

@@ -1,6 +1,5 @@
 //! A till: a terminal's token and the box office's addresses.
 
-use chrono::{DateTime, TimeDelta, Utc};
 use fullhouse::auth;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -141,25 +140,14 @@ impl Till {
     }
 
     /// Until the attempt of a sale by card is in one of these states; whenever only time is waited for, it is moved there.
-    pub async fn until_in_time(&self, database: &Database, clock: &Clock, order: &Value, states: &[&str]) -> Value {
+    pub async fn until_in_time(&self, clock: &Clock, order: &Value, states: &[&str]) -> Value {
         let id: Uuid = order["id"].as_str().expect("an order").parse().expect("its id");
         eventually(&format!("the attempt is {states:?}"), || async {
             let order = self.card_sale(order).await.ok()["order"].clone();
             if states.contains(&order["attempt"]["state"].as_str().unwrap_or_default()) {
                 return Some(order);
             }
-            let next: Option<DateTime<Utc>> = sqlx::query_scalar(
-                "select min(next_run_at) from attempt where order_id = $1 and leased_until is null
-                 having bool_and(next_run_at > db_clock())",
-            )
-            .bind(id)
-            .fetch_optional(database.pool())
-            .await
-            .expect("the test's database answers")
-            .flatten();
-            if let Some(next) = next {
-                clock.advance(next - clock.now().await + TimeDelta::milliseconds(1)).await;
-            }
+            clock.advance_to_next_look(id).await;
             None
         })
         .await

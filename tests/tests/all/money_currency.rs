@@ -25,7 +25,7 @@ async fn taken_at(op: &str) -> (Scene, Value, Value) {
     let open = order(&fan, scene.event, &[1, 2]).await;
     fan.pay(&open, &key(), CARD).await.ok();
     let end = if op == "capture" { "captured" } else { "refunded" };
-    let ended = until_in_time(&scene.database, &scene.clock, &fan, &open, &[end]).await;
+    let ended = until_in_time(&scene.clock, &fan, &open, &[end]).await;
     (scene, open, ended)
 }
 

@@ -92,7 +92,7 @@ async fn race_02_the_sweeper_meets_the_sale() {
         let (hub, ended_after) = tokio::join!(Hub::start(config), over);
         let fan = race.fan.at(&hub.url());
         let race = Race { hub, fan, ..race };
-        let end = until_in_time(&race.database, &race.clock, &race.fan, &race.order, &["captured", "voided"]).await;
+        let end = until_in_time(&race.clock, &race.fan, &race.order, &["captured", "voided"]).await;
         let seats = race.count("select count(*) from event_seat where status = 2").await;
         let won = end["attempt"]["state"] == "captured";
         let state = end["state"].as_str().expect("a state");
@@ -151,7 +151,7 @@ async fn race_24_the_provider_is_down() {
     provider_is_back(&race).await;
     race.until("captured").await; // what was open is resolved
     other.pay(&later, &key(), CARD).await.ok();
-    until_in_time(&race.database, &race.clock, &other, &later, &["captured"]).await;
+    until_in_time(&race.clock, &other, &later, &["captured"]).await;
     race.over().await;
 }
 

@@ -173,7 +173,7 @@ async fn race_12_a_crash_after_authorised_was_written() {
         clock.advance(TimeDelta::minutes(9)).await;
         let hub = Hub::start(left.config.clone()).await;
         let fan = left.fan.at(&hub.url());
-        let voided = until_in_time(&left.database, &clock, &fan, &left.order, &["voided"]).await;
+        let voided = until_in_time(&clock, &fan, &left.order, &["voided"]).await;
         assert_eq!((&voided["attempt"]["outcome"], &voided["tickets"]), (&"hold_ended".into(), &Value::Array(vec![])));
         left.provider.ledger().await.agrees_with(&left.database).await;
         hub.stop().await;

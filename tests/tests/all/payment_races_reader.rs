@@ -49,7 +49,7 @@ impl Counter {
     }
 
     async fn until(&self, order: &Value, states: &[&str]) -> Value {
-        self.till.until_in_time(&self.database, &self.clock, order, states).await
+        self.till.until_in_time(&self.clock, order, states).await
     }
 
     /// The reader shows the amount and waits for a card.

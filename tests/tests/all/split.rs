@@ -45,7 +45,7 @@ impl Counter {
     }
 
     async fn until(&self, order: &Value, states: &[&str]) -> Value {
-        self.till.until_in_time(&self.scene.database, &self.scene.clock, order, states).await
+        self.till.until_in_time(&self.scene.clock, order, states).await
     }
 
     async fn sell(&self, held: &Value) -> Value {

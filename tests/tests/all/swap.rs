@@ -192,14 +192,14 @@ async fn b54_declined_late_or_lost_leaves_everything_as_it_was() {
         ]))
         .await;
     evenings.pay(&fan, &new, CARD).await.ok();
-    until_in_time(&scene.database, &scene.clock, &fan, &new, &["auth_unknown"]).await;
+    until_in_time(&scene.clock, &fan, &new, &["auth_unknown"]).await;
     // While it is in doubt, nothing goes back of the old order, and it is not exchanged once more.
     let all = json!({ "what": { "kind": "all" }, "seats_become": "on_sale", "reason": "ill" });
     assert_eq!(scene.staff(&old, "refunds", all.clone()).await.code(), "attempt_live");
     assert_eq!(evenings.exchange(&old, &[(1, 6)], json!({ "by_card": true })).await.code(), "attempt_live");
     scene.clock.advance(TimeDelta::seconds(481)).await;
     scene.provider.rules(json!([])).await;
-    let over = until_in_time(&scene.database, &scene.clock, &fan, &new, &["voided"]).await;
+    let over = until_in_time(&scene.clock, &fan, &new, &["voided"]).await;
     assert_eq!((&over["state"], &over["cancel_reason"]), (&json!("cancelled"), &json!("time_over")));
     evenings.until_given_up().await;
     eventually("the new seat is free again", || async {
