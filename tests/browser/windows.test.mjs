@@ -136,6 +136,25 @@ test('who signs out is told what becomes of the seats', async () => {
   assert.equal(await parting.count(), 0);
 });
 
+test('seats that went before anybody could say why: the words are right as soon as the reason is known', async () => {
+  const slug = 'paper-moons-world-tour';
+  await openEvent(page, house, slug);
+  await page.getByTestId('best-button').click();
+  await page.getByTestId('hold-bar').waitFor();
+  const { events } = await house.api('/api/events');
+  const { id } = events.find((one) => one.slug === slug);
+  // A cache on the way answers with what it knew before.
+  const before = await house.api(`/api/events/${id}?seats=none`);
+  let old = true;
+  const isEvent = (url) => url.pathname === `/api/events/${id}`;
+  await page.route(isEvent, (route) => (old ? route.fulfill({ json: before }) : route.fallback()));
+  await callOff(chrome, house, id);
+  await notice(page).filter({ hasText: 'another window' }).waitFor();
+  old = false;
+  await notice(page).filter({ hasText: 'The event was called off' }).waitFor();
+  await urgent(page, 'called off');
+});
+
 // The last one: there is no event after it.
 test('an event that is called off: nothing is charged, and the way is back to the programme', async () => {
   await holdAndPay();

@@ -64,6 +64,8 @@ export class EventRoom {
   tick = $state(0);
   busy = $state(false);
   notice = $state.raw<Notice | null>(null);
+  /** The notice of a loss whose cause the hub had not told yet: an event's page may be seconds old. */
+  private guessed: Notice | null = null;
   /** The level that is looked for, or null. */
   filter = $state<number | null>(null);
   /** What waits until somebody has signed in. */
@@ -367,7 +369,10 @@ export class EventRoom {
       announce(t('notice.bought'), true);
     } else if (this.off) this.sayLoss(t('notice.called_off'));
     else if (late) this.sayLoss(t('notice.hold_ended'));
-    else this.sayLoss(t('notice.given_back_elsewhere', { count: gone.length }));
+    else {
+      this.sayLoss(t('notice.given_back_elsewhere', { count: gone.length }));
+      this.guessed = this.notice;
+    }
   }
 
   private sayLoss(message: string): void {
@@ -403,6 +408,7 @@ export class EventRoom {
     const picked = this.picked.length > 0;
     if (picked) this.pick([]);
     if (this.hold) void this.readHold();
+    else if (this.guessed && this.notice === this.guessed) this.sayLoss(t('notice.called_off'));
     else if (picked) this.sayLoss(t('notice.called_off_picked'));
     else announce(t('notice.called_off_picked'), true);
     if (this.bought.length > 0) void this.readBought();
