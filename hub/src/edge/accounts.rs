@@ -111,10 +111,11 @@ pub async fn current(somebody: Option<SignedIn>) -> Json<CurrentSession> {
 
 /// Opens a session. One that this browser still had ends: whoever sat there before is signed out.
 async fn welcome(hub: &Hub, headers: &HeaderMap, status: StatusCode, account: Account) -> Result<Response, Problem> {
+    // The new one first: whoever is refused one, or hangs up before, is left with the one they had.
+    let token: Token = Auth::open_session(&hub.auth, &account).await?;
     if let Some(former) = session_token(headers) {
         hub.auth.end_session(former).await?;
     }
-    let token: Token = Auth::open_session(&hub.auth, &account).await?;
     let cookie = cookie(hub, token.reveal(), hub.config.auth.session_ttl_s)?;
     let account = shown(account);
     Ok((status, [(header::SET_COOKIE, cookie)], Json(Session { account })).into_response())
