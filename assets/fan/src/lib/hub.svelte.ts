@@ -22,6 +22,10 @@ export const time = {
   },
 };
 
+/** Between two questions who we are, while nobody answers. */
+const LOAD_PAUSE_MS = 1_000;
+const LOAD_PAUSE_MAX_MS = 15_000;
+
 let account = $state.raw<Account | null>(null);
 let known = $state(false);
 /** What the hub knows of this account's language, if we told it. */
@@ -31,22 +35,24 @@ export const session = {
   get account(): Account | null {
     return account;
   },
-  /** False until the hub has said who we are. */
+  /** False until the hub has said who we are: no answer does not mean that nobody is signed in. */
   get known(): boolean {
     return known;
   },
   async load(): Promise<void> {
-    try {
-      account = (await hub.session()).account;
-    } catch {
-      account = null;
+    for (let pause = LOAD_PAUSE_MS; !known; pause = Math.min(2 * pause, LOAD_PAUSE_MAX_MS)) {
+      await session.refresh();
+      if (!known) await new Promise((done) => setTimeout(done, pause * (0.5 + Math.random())));
     }
-    known = true;
   },
   /** What may have changed elsewhere; without an answer, what we knew stays. */
   async refresh(): Promise<void> {
+    const before = account;
     try {
-      account = (await hub.session()).account;
+      const answer = (await hub.session()).account;
+      // Whoever signed in or out meanwhile knows better than a question from before.
+      if (account === before) account = answer;
+      known = true;
     } catch {
       // Asked again by whoever waits for it.
     }
