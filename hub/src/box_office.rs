@@ -279,7 +279,8 @@ pub async fn collect_at(
     Ok(())
 }
 
-/// Has an order that is due paid by a card that is held to a reader. The same key is the same payment.
+/// Has an order that is due, or the new seats of an exchange, paid by a card that is held to a reader. The same key is the
+/// same payment.
 pub async fn collect_due(
     pool: &PgPool,
     payments: &Payments,
@@ -288,7 +289,8 @@ pub async fn collect_due(
     actor: Actor,
 ) -> Result<(), CardSaleError> {
     let order = sqlx::query!(
-        r#"select state, exists(select from client_request where order_id = $1 and key = $2) as "begun!"
+        r#"select state, exists(select from client_request where order_id = $1 and key = $2) as "begun!",
+                  exists(select from order_swap where to_order = $1) as "exchange!"
            from "order" where id = $1"#,
         order_id,
         reading.key
@@ -296,8 +298,9 @@ pub async fn collect_due(
     .fetch_optional(pool)
     .await?
     .ok_or(OpenError::OrderUnknown)?;
-    if order.state != "payment_due" && !order.begun {
-        return Err(OpenError::OrderNotOpen(order.state).into()); // an open one is its buyer's to pay
+    let at_a_counter = order.state == "payment_due" || (order.state == "open" && order.exchange);
+    if !at_a_counter && !order.begun {
+        return Err(OpenError::OrderNotOpen(order.state).into()); // any other open one is its buyer's to pay
     }
     Ok(collect_at(pool, payments, order_id, reading, actor).await?)
 }

@@ -114,7 +114,8 @@ invariants! {
           and (s.status is distinct from 2 or s.order_id is distinct from l.order_id)
         limit $1"#;
 
-    /// No buyer has more than the event's limit, held and bought. A walk-in customer is a buyer too.
+    /// No buyer has more than the event's limit, held and bought. A walk-in customer is a buyer too. Seats that others of
+    /// the same event wait to take the place of count once.
     limit_exceeded: r#"
         select e.id as "event_id?", format('buyer %s has %s seats of %s', t.buyer_id, sum(t.seats), e.seat_limit) as "what!"
         from (
@@ -125,6 +126,13 @@ invariants! {
             select o.event_id, o.buyer_id, 1
             from order_line l join "order" o on o.id = l.order_id
             where ($2::bigint[] is null or o.event_id = any ($2)) and l.state = 'sold' and l.seat_no is not null
+            union all
+            select o.event_id, o.buyer_id, -1
+            from order_swap w join "order" o on o.id = w.from_order
+            join "order" n on n.id = w.to_order and n.event_id = o.event_id join hold h on h.id = n.hold_id
+            join order_line l on l.order_id = o.id and l.state = 'sold' and l.seat_no = any (w.from_seats)
+            where ($2::bigint[] is null or o.event_id = any ($2)) and w.done_at is null and w.dropped_at is null
+              and (n.state in ('confirmed', 'payment_due') or (h.state = 'live' and h.held_until > db_clock()))
         ) t join event e on e.id = t.event_id
         group by e.id, t.buyer_id, e.seat_limit having sum(t.seats) > e.seat_limit
         limit $1"#;

@@ -123,6 +123,33 @@ pub struct SeatPair {
     pub to: i32,
 }
 
+/// `POST /api/staff/orders/{id}/exchange-offer`: what an exchange would come to. Nothing is changed.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExchangeOfferRequest {
+    pub seats: Vec<SeatPair>,
+    /// The event of the new seats, if it is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_id: Option<i64>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct ExchangeOffer {
+    /// What is to be paid more; below 0: what goes back.
+    pub difference_minor: i64,
+    pub currency: String,
+    /// How that goes back, the way it came; empty if nothing does.
+    pub back: Vec<BackPart>,
+}
+
+/// A part of what goes back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BackPart {
+    /// `card`, `cash`, `comp` or `voucher`.
+    pub kind: String,
+    pub amount_minor: i64,
+}
+
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct ExchangeAnswer {
     pub order: Order,
@@ -131,8 +158,8 @@ pub struct ExchangeAnswer {
     pub change_minor: i64,
 }
 
-/// `POST /api/staff/orders/{id}/pay`, with an `Idempotency-Key`: takes the money for an order that is `payment_due`, in
-/// cash or by a card at a reader.
+/// `POST /api/staff/orders/{id}/pay`, with an `Idempotency-Key`: takes the money for an order that is `payment_due`, or
+/// for the new seats of an exchange that wait for it, in cash or by a card at a reader.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DuePaymentRequest {
@@ -146,7 +173,7 @@ pub struct DuePaymentRequest {
 
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct DuePaymentAnswer {
-    /// Paid by card, it is `payment_due` until the card is charged: follow it.
+    /// Paid by card, it is `payment_due` (of an exchange: `open`) until the card is charged: follow it.
     pub order: Order,
     /// What goes back over the counter.
     pub change_minor: i64,

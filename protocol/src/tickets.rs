@@ -67,7 +67,7 @@ pub struct Reissued {
     pub replaces: Uuid,
 }
 
-/// Which tickets of an order are to be printed; none named: all that are valid.
+/// Which tickets of an order are to be printed; none named: all that are valid and not on paper yet.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PrintRequest {

@@ -146,6 +146,8 @@ fn api() -> OpenApiRouter<Hub> {
         .routes(routes!(staff_orders::one))
         .routes(routes!(staff_orders::note))
         .routes(routes!(staff_orders::exchange))
+        .routes(routes!(staff_orders::exchange_offer))
+        .routes(routes!(staff_orders::leave_exchange))
         .routes(routes!(staff_orders::stop_reader))
         .routes(routes!(staff_orders::ticket_preview))
         .routes(routes!(staff_orders::pay_due))

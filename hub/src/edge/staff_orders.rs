@@ -11,10 +11,10 @@ use axum::{
 use chrono::TimeDelta;
 use fullhouse_protocol::{
     clerk::StaffRole,
-    orders::{Order, OrderAnswer},
+    orders::{Order, OrderAnswer, OrderState},
     staff::{
-        DuePaymentAnswer, DuePaymentRequest, ExchangeAnswer, ExchangeRequest, GiveUpRequest, GivenUp, NoteRequest,
-        OrdersFound, StaffOrder,
+        BackPart, DuePaymentAnswer, DuePaymentRequest, ExchangeAnswer, ExchangeOffer, ExchangeOfferRequest,
+        ExchangeRequest, GiveUpRequest, GivenUp, NoteRequest, OrdersFound, SeatPair, StaffOrder,
     },
 };
 use serde::Deserialize;
@@ -24,7 +24,7 @@ use uuid::Uuid;
 use super::{
     box_office::cash,
     extract::{Body, IdempotencyKey, PathId},
-    orders,
+    holds, orders,
     payments::needs_provider,
     problem::{Code, Problem},
     staff::{Staff, become_of, said},
@@ -33,6 +33,7 @@ use crate::{
     box_office,
     checkout::{find, log, view::Whose},
     config::Config,
+    hold::desk::Desks,
     payment::{
         Payments, attempt, due,
         exchange::{self, ExchangeError},
@@ -126,10 +127,8 @@ pub async fn exchange(
     Body(body): Body<ExchangeRequest>,
 ) -> Result<Json<ExchangeAnswer>, Problem> {
     staff.needs(StaffRole::Supervisor)?;
-    SeatSet::new(body.seats.iter().map(|p| p.from).collect(), SEATS_MAX)?;
-    SeatSet::new(body.seats.iter().map(|p| p.to).collect(), SEATS_MAX)?;
+    let pairs = pairs(&body.seats)?;
     body.received_minor.map(cash).transpose()?;
-    let pairs = body.seats.iter().map(|p| (p.from, p.to)).collect();
     let (reason, actor) = (said(&body.reason)?, staff.actor.clone());
     if body.event_id.is_none() && !body.by_card && body.reader.is_none() {
         let ask = exchange::Ask { order_id, key, pairs, received_minor: body.received_minor, reason, actor };
@@ -150,6 +149,49 @@ pub async fn exchange(
     }
     payments.wake();
     exchanged(&pool, &config, done.order_id, done.difference_minor, body.received_minor).await
+}
+
+/// What an exchange would come to, and how what goes back would go. Nothing is changed.
+#[utoipa::path(post, path = "/api/staff/orders/{id}/exchange-offer", tag = "staff", request_body = ExchangeOfferRequest,
+    params(("id" = Uuid, Path)),
+    responses((status = 200, body = ExchangeOffer), (status = "4XX", description = "`forbidden`, `bad_request`, `order_unknown`, `order_not_paid`, `attempt_live`, `seat_unknown`, `seats_empty`, `seats_too_many`, `seats_repeated`, `seat_partly_refunded`, `seats_unavailable`, `ticket_type_unknown`, `refund_too_much`")))]
+pub async fn exchange_offer(
+    State(pool): State<PgPool>,
+    _: Staff,
+    PathId(order_id): PathId<Uuid>,
+    Body(body): Body<ExchangeOfferRequest>,
+) -> Result<Json<ExchangeOffer>, Problem> {
+    let pairs = pairs(&body.seats)?;
+    let offer = exchange::offer(&pool, order_id, body.event_id, &pairs).await?;
+    let back = offer.back.into_iter().map(|(kind, amount_minor)| BackPart { kind, amount_minor }).collect();
+    Ok(Json(ExchangeOffer { difference_minor: offer.difference_minor, currency: offer.currency, back }))
+}
+
+/// Leaves an exchange that waits to be paid: the new seats go back on sale, the old ones stay. Again: nothing happens.
+#[utoipa::path(post, path = "/api/staff/orders/{id}/leave-exchange", tag = "staff", params(("id" = Uuid, Path)),
+    responses((status = 204), (status = "4XX", description = "`forbidden`, `order_unknown`, `order_not_open`: it is paid, or of no exchange, `hold_frozen`: a card is at it")))]
+pub async fn leave_exchange(
+    State(pool): State<PgPool>,
+    State(desks): State<Desks>,
+    State(config): State<Arc<Config>>,
+    _: Staff,
+    PathId(order_id): PathId<Uuid>,
+) -> Result<StatusCode, Problem> {
+    let Some(waiting) = swap::waiting(&pool, order_id).await? else {
+        return match shown(&pool, &config, order_id).await?.state {
+            OrderState::Cancelled => Ok(StatusCode::NO_CONTENT),
+            _ => Err(Code::OrderNotOpen.into()),
+        };
+    };
+    let Json(_) = holds::release_as(&pool, &desks, waiting.buyer_id, waiting.hold_id, None).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Which seat for which: each of them once.
+fn pairs(seats: &[SeatPair]) -> Result<Vec<(i32, i32)>, Problem> {
+    SeatSet::new(seats.iter().map(|p| p.from).collect(), SEATS_MAX)?;
+    SeatSet::new(seats.iter().map(|p| p.to).collect(), SEATS_MAX)?;
+    Ok(seats.iter().map(|p| (p.from, p.to)).collect())
 }
 
 /// How long new seats may wait to be paid: a link in a mail is answered within a day, or not at all.
@@ -226,8 +268,9 @@ pub async fn stop_reader(
     Ok((StatusCode::ACCEPTED, Json(orders::answer(&pool, &config, Whose::One(order_id)).await?)))
 }
 
-/// Takes the money for an order that is due (its card could not be charged after its seats were sold): cash, or another
-/// card at a reader of this counter. Whoever sold it. Asked again, it answers with the same.
+/// Takes the money for an order that is due (its card could not be charged after its seats were sold), or for the new
+/// seats of an exchange that wait to be paid: cash, or another card at a reader of this counter. Whoever sold it. Asked
+/// again, it answers with the same.
 #[utoipa::path(post, path = "/api/staff/orders/{id}/pay", tag = "staff", request_body = DuePaymentRequest,
     params(("id" = Uuid, Path), ("Idempotency-Key" = String, Header)),
     responses((status = 200, body = DuePaymentAnswer), (status = "4XX", description = "`forbidden`, `shift_required`, `shift_currency`, `bad_request`, `order_unknown`, `order_not_open`, `attempt_live`, `tender_invalid`, `reader_not_yours`, `payment_gate_closed`, `too_late_to_pay`, `idempotency_mismatch`")))]
@@ -241,7 +284,13 @@ pub async fn pay_due(
     Body(body): Body<DuePaymentRequest>,
 ) -> Result<Json<DuePaymentAnswer>, Problem> {
     let change_minor = match (body.received_minor, body.reader) {
-        (Some(received), None) => due::pay_in_cash(&pool, order_id, cash(received)?, &staff.actor).await?,
+        (Some(received), None) => {
+            let received = cash(received)?;
+            match swap::pay_in_cash(&pool, order_id, received, &staff.actor).await? {
+                Some(change_minor) => change_minor,
+                None => due::pay_in_cash(&pool, order_id, received, &staff.actor).await?,
+            }
+        }
         (None, Some(reader)) => {
             needs_provider(&payments)?;
             staff.own_reader(&pool, &reader).await?;

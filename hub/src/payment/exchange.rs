@@ -19,7 +19,7 @@ use uuid::Uuid;
 pub use super::pairs::ExchangeError;
 use super::{
     order,
-    pairs::{NewSeat, new_seats, old_seats},
+    pairs::{NewSeat, OldSeat, new_seats, old_seats},
     refund, seats_back,
 };
 use crate::{
@@ -50,6 +50,46 @@ pub struct Exchanged {
     pub exchange_id: Uuid,
     /// What was paid more; below 0: what goes back.
     pub difference_minor: i64,
+}
+
+/// What an exchange would come to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// What is to be paid more; below 0: what goes back.
+    pub difference_minor: i64,
+    pub currency: String,
+    /// Of what goes back: kinds of money, with how much of each.
+    pub back: Vec<(String, i64)>,
+}
+
+/// What an exchange would come to now, for seats of the order's event or of another one. Nothing is changed.
+pub async fn offer(
+    pool: &PgPool,
+    order_id: Uuid,
+    to_event: Option<i64>,
+    pairs: &[(i32, i32)],
+) -> Result<Offer, ExchangeError> {
+    let from_event = order::event_of(pool, order_id).await?.ok_or(ExchangeError::OrderUnknown)?;
+    let mut tx = pool.begin().await?;
+    let offer = offer_in(&mut tx, order_id, to_event.unwrap_or(from_event), pairs).await?;
+    tx.rollback().await?;
+    Ok(offer)
+}
+
+async fn offer_in(tx: &mut Tx, order_id: Uuid, to_event: i64, pairs: &[(i32, i32)]) -> Result<Offer, ExchangeError> {
+    let order = order::lock(tx, order_id).await?;
+    order.is_paid(tx).await?;
+    let now = clock::now(tx).await?;
+    let (from, to): (Vec<i32>, Vec<i32>) = pairs.iter().copied().unzip();
+    let old = old_seats(tx, order_id, &from).await?;
+    let new = new_seats(tx, to_event, &to, &old, now).await?;
+    let difference_minor = difference(&old, &new);
+    let back = refund::ways_back(tx, order_id, (-difference_minor).max(0)).await?;
+    Ok(Offer { difference_minor, currency: order.currency, back })
+}
+
+fn difference(old: &[OldSeat], new: &[NewSeat]) -> i64 {
+    new.iter().map(|s| s.amount_minor).sum::<i64>() - old.iter().map(|s| s.amount_minor).sum::<i64>()
 }
 
 /// Exchanges, or finds what the same key exchanged. Workers are to be woken after it.
@@ -84,7 +124,7 @@ async fn exchange_in(tx: &mut Tx, event_id: i64, ask: &Ask) -> Result<Exchanged,
     let (from, to): (Vec<i32>, Vec<i32>) = ask.pairs.iter().copied().unzip();
     let old = old_seats(tx, ask.order_id, &from).await?;
     let new = new_seats(tx, event_id, &to, &old, now).await?;
-    let difference = new.iter().map(|s| s.amount_minor).sum::<i64>() - old.iter().map(|s| s.amount_minor).sum::<i64>();
+    let difference = difference(&old, &new);
     if difference > 0 && ask.received_minor.is_none_or(|received| received < difference) {
         return Err(ExchangeError::MoreToPay { difference_minor: difference });
     }

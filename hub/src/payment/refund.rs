@@ -286,6 +286,24 @@ pub(super) async fn give_back_difference(
     Ok(())
 }
 
+/// How so much of an order would go back now: kinds of money, with how much of each.
+pub(super) async fn ways_back(
+    tx: &mut Tx,
+    order_id: Uuid,
+    amount_minor: i64,
+) -> Result<Vec<(String, i64)>, RefundError> {
+    let sources = sources(tx, order_id).await?;
+    let flows = divide(&sources, amount_minor).map_err(|left_minor| ApportionError::MoreThanIsLeft { left_minor })?;
+    let mut ways: Vec<(String, i64)> = Vec::new();
+    for flow in flows {
+        match ways.iter_mut().find(|(kind, _)| *kind == flow.source.kind) {
+            Some((_, amount)) => *amount += flow.amount_minor,
+            None => ways.push((flow.source.kind.clone(), flow.amount_minor)),
+        }
+    }
+    Ok(ways)
+}
+
 /// A worker looks at the attempt at once; one that is at it looks once more.
 pub(super) async fn poke(tx: &mut Tx, attempt_id: Uuid, now: DateTime<Utc>) -> sqlx::Result<()> {
     sqlx::query!("update attempt set pokes = pokes + 1, next_run_at = $2 where id = $1", attempt_id, now)

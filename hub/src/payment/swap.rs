@@ -16,6 +16,7 @@
 
 mod done; // the old seats are given up
 mod held; // the new seats, held and priced
+mod waits; // what waits to be paid is paid in cash, or left
 
 use chrono::TimeDelta;
 use sha2::{Digest, Sha256};
@@ -24,6 +25,7 @@ use uuid::Uuid;
 
 pub(super) use self::done::complete;
 use self::held::{Buyer, New};
+pub use self::waits::{Waiting, pay_in_cash, waiting};
 use super::{
     attempt, order,
     pairs::{ExchangeError, new_seats, old_seats},
@@ -133,9 +135,8 @@ async fn swap_in(tx: &mut Tx, to_event: i64, ask: &Ask) -> Result<Swapped, Excha
         Pays::Card { within: Some(within) } if due > 0 => within,
         _ => TimeDelta::seconds(i64::from(event.hold_ttl_s)),
     };
-    let given_up = if at_once.is_some() { from.len() } else { 0 };
     let buyer = Buyer { event_id: to_event, buyer_id: order.buyer_id, from_order: ask.order_id };
-    held::limit(tx, buyer, seats.len(), given_up, event.seat_limit).await?;
+    held::limit(tx, buyer, seats.len(), from.len(), event.seat_limit).await?;
 
     // From here on everything must succeed, or the transaction fails as a whole.
     let hold_id = held::hold(tx, to_event, order.buyer_id, &seats, now, now + within).await?;
@@ -160,13 +161,18 @@ async fn swap_in(tx: &mut Tx, to_event: i64, ask: &Ask) -> Result<Swapped, Excha
     .execute(&mut **tx)
     .await?;
     if let Some(tendered) = at_once {
-        checkout::confirm(tx, to_order, tendered, ask.actor.name()).await.map_err(|error| match error {
-            ConfirmError::Database(error) => error,
-            other => sqlx::Error::Protocol(format!("a swap could not be sold: {other}")),
-        })?;
+        checkout::confirm(tx, to_order, tendered, ask.actor.name()).await.map_err(unsold)?;
         done::give_up(tx, swap_id).await?;
     }
     Ok(Swapped { order_id: to_order, difference_minor: total - value })
+}
+
+/// Seats that were just held, or looked at under the lock, can be sold.
+fn unsold(error: ConfirmError) -> sqlx::Error {
+    match error {
+        ConfirmError::Database(error) => error,
+        other => sqlx::Error::Protocol(format!("a swap could not be sold: {other}")),
+    }
 }
 
 /// Whether what an order's credit stands for is still there: its seats are sold, and nothing of them went back.

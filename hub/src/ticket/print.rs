@@ -25,7 +25,7 @@ pub enum PrintError {
     Database(#[from] sqlx::Error),
 }
 
-/// Opens a job for each of an order's tickets, or for those named.
+/// Opens a job for each of an order's tickets that is not on paper yet, or for those named.
 pub async fn begin(tx: &mut Tx, order_id: Uuid, named: &[Uuid], actor: &str) -> Result<Vec<PrintJob>, PrintError> {
     // The order's row keeps two terminals from printing the same ticket.
     sqlx::query!(r#"select id from "order" where id = $1 for no key update"#, order_id)
@@ -46,11 +46,11 @@ pub async fn begin(tx: &mut Tx, order_id: Uuid, named: &[Uuid], actor: &str) -> 
     if tickets.is_empty() || named.iter().any(|id| !tickets.iter().any(|t| t.id == *id)) {
         return Err(PrintError::NotValid);
     }
-    let printed: Vec<Uuid> = tickets.iter().filter(|t| t.printed).map(|t| t.id).collect();
-    if !printed.is_empty() {
-        return Err(PrintError::Printed(printed));
+    let (printed, left): (Vec<_>, Vec<_>) = tickets.into_iter().partition(|t| t.printed);
+    if !printed.is_empty() && (!named.is_empty() || left.is_empty()) {
+        return Err(PrintError::Printed(printed.into_iter().map(|t| t.id).collect()));
     }
-    let jobs: Vec<PrintJob> = tickets
+    let jobs: Vec<PrintJob> = left
         .into_iter()
         .map(|ticket| PrintJob {
             id: Uuid::now_v7(),

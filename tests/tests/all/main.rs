@@ -58,6 +58,7 @@ mod giving_back; // what buyers give back by themselves
 mod reconcile; // the provider's books beside ours, and the gate
 mod reconcile_lists; // what the lists of money may hide or get wrong, knob by knob
 mod exchange; // what staff do with an order besides
+mod exchange_at_reader; // dearer seats, by a card that may be declined
 mod swap; // seats of another evening, and what is paid up by card
 mod money_holes_b; // what somebody who looked for holes in paying has found
 mod secrets; // a talkative hub tells none

@@ -16,7 +16,8 @@ pub struct Buyer {
     pub from_order: Uuid,
 }
 
-/// Nobody has more than the event's limit for it, also not while both are theirs.
+/// Nobody has more than the event's limit for it. Seats that are given up for others of the same event count once: their
+/// buyer can have one or the other, never both.
 pub async fn limit(
     tx: &mut Tx,
     buyer: Buyer,
