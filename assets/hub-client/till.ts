@@ -8,6 +8,7 @@ import type {
   EventList,
   EventPage,
   ExchangeAnswer,
+  ExchangeOffer,
   ExchangeWish,
   Geometry,
   GivenBack,
@@ -107,16 +108,27 @@ export class TillHub extends Requests {
       `/api/staff/orders/${order}/exchange`,
       wish,
     );
+  exchangeOffer = (order: string, seats: ExchangeWish['seats']) =>
+    this.again<ExchangeOffer>(`/api/staff/orders/${order}/exchange-offer`, { seats });
+  /** The new seats go back; the old ones stay. */
+  leaveExchange = (order: string) =>
+    this.again<void>(`/api/staff/orders/${order}/leave-exchange`, {});
+  /** The card may have been faster: then the exchange is paid. */
+  stopReader = (order: string) =>
+    this.again<{ order: Order }>(`/api/staff/orders/${order}/stop-reader`, {});
   mail = (order: string) => this.once<void>(`till.mail.${order}`, `${AT}/orders/${order}/mail`, {});
   /** The old code is dead from then on. */
   reissue = (ticket: string, reason: string) =>
     this.again<{ ticket_id: string }>(`${AT}/tickets/${ticket}/reissue`, { reason });
 
-  /** Of an order whose card could not be charged: cash, handed over. */
+  /** Of an order whose card could not be charged, or of an exchange that waits to be paid: cash, handed over. */
   payDue = (order: string, receivedMinor: number) =>
     this.once<TillSaleAnswer>(`till.due.${order}`, `/api/staff/orders/${order}/pay`, {
       received_minor: receivedMinor,
     });
+  /** The same, by another card. */
+  payDueByCard = (order: string, reader: string) =>
+    this.once<TillSaleAnswer>(`till.due.${order}`, `/api/staff/orders/${order}/pay`, { reader });
   willCall = (event: number) =>
     this.get<{ orders: WillCallOrder[] }>(`${AT}/events/${event}/will-call`);
 

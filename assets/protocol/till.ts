@@ -185,7 +185,17 @@ export interface RefundWish {
 export interface ExchangeWish {
   seats: { from: number; to: number }[];
   received_minor?: number;
+  /** The reader that the customer holds a card to: the answer's order is followed. */
+  reader?: string;
   reason: string;
+}
+
+export interface ExchangeOffer {
+  /** What is to be paid more; below 0: what goes back. */
+  difference_minor: number;
+  currency: string;
+  /** How that goes back: `card`, `cash`, `comp`, `voucher`. */
+  back: { kind: string; amount_minor: number }[];
 }
 
 export interface ExchangeAnswer {

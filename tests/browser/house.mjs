@@ -102,10 +102,11 @@ export class House {
   }
 
   /** Somebody does something on the provider's own pages. */
-  async provider(path) {
+  async provider(path, fields = {}) {
     const response = await fetch(`${await this.#providerUrl()}/v1/${path}`, {
       method: 'POST',
       headers: { authorization: `Bearer ${PROVIDER_KEY}` },
+      body: new URLSearchParams(fields),
     });
     if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
   }

@@ -122,12 +122,16 @@ export async function enrolled(chrome, house, screens, name, role, options = {})
 /** The card reader that stands at a terminal. */
 export const readerOf = (name) => `tmr_${name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '_')}`;
 
+/** A card that its bank declines. */
+export const DECLINED = '4000000000000002';
+
 /** The customer holds a card to a terminal's reader, as soon as it waits for one. */
-export async function holdCard(house, name) {
+export async function holdCard(house, name, number) {
+  const fields = number ? { 'card_present[number]': number } : {};
   const path = `test_helpers/terminal/readers/${readerOf(name)}/present_payment_method`;
   for (const end = Date.now() + HUNG; ;) {
     try {
-      return await house.provider(path);
+      return await house.provider(path, fields);
     } catch (error) {
       if (!/terminal_reader_not_in_use/.test(error.message) || Date.now() > end) throw error;
       await new Promise((done) => setTimeout(done, 50));
@@ -286,16 +290,39 @@ export class Counters {
 
   /** Takes seats on the map, for whoever stands there. */
   async take(count) {
-    const seats = await this.free(count);
+    return this.takeThese(await this.free(count));
+  }
+
+  async takeThese(seats) {
     await this.touch(seats);
     await this.click('take');
     await this.shows('total');
     return seats;
   }
 
+  /** A free seat of the cheapest kind, and one of the dearest. */
+  async cheapAndDear() {
+    const { price_levels, seats } = await this.house.api(`/api/events/${this.slug}`);
+    const cost = new Map(price_levels.map(({ level, prices }) => [level, prices[0].amount_minor]));
+    const plain = seats.filter((one) => !one.accessible && !one.companion && !one.standing);
+    const numbers = plain
+      .toSorted((a, b) => cost.get(a.level) - cost.get(b.level))
+      .map(({ seat_no }) => seat_no);
+    const free = await this.page.evaluate(
+      (numbers) => numbers.filter((seat) => window.__fullhouse.status(seat) === 0),
+      numbers,
+    );
+    return [free[0], free.at(-1)];
+  }
+
   /** Sells seats by card at this counter's reader: the order's code. */
   async sellByCard(name, count = 2) {
-    const seats = await this.take(count);
+    return this.sellSeatsByCard(name, await this.free(count));
+  }
+
+  async sellSeatsByCard(name, seats) {
+    const count = seats.length;
+    await this.takeThese(seats);
     await this.click('card');
     await this.shows('card-waiting');
     await holdCard(this.house, name);
@@ -304,6 +331,17 @@ export class Counters {
     const code = await this.text('order-code');
     await this.page.keyboard.press('Enter');
     return { code, seats };
+  }
+
+  /** Begins to exchange an order's first seat for this one. */
+  async beginExchange(code, seat, reason) {
+    await this.find(code);
+    await this.click('order-seat');
+    await this.click('exchange-start');
+    await this.shows('exchange');
+    await this.touch([seat]);
+    await this.fill('exchange-reason', reason);
+    await this.shows('exchange-offer');
   }
 
   async find(words) {

@@ -8,6 +8,7 @@ import {
   approve,
   CLERK,
   Counters,
+  DECLINED,
   enrolled,
   holdCard,
   openHall,
@@ -205,6 +206,67 @@ test('a seat is exchanged for another one on the map', async () => {
   );
   await at.click('exchange-leave');
   await at.page.getByTestId('best').waitFor();
+});
+
+test('a dearer seat is paid at the reader, and a card that is declined changes nothing', async () => {
+  const name = await at.stand(SUPERVISOR);
+  const [cheap, dear] = await at.cheapAndDear();
+  const { code } = await at.sellSeatsByCard(name, [cheap]);
+  await at.beginExchange(code, dear, 'nearer');
+  assert.match(await at.text('exchange-offer'), /To pay/);
+  await at.click('exchange-card');
+  await at.shows('card-waiting');
+  await holdCard(at.house, name, DECLINED);
+  await at.says('exchange-unpaid', /declined/);
+  await at.becomes(cheap, 2);
+  await at.becomes(dear, 1);
+  await at.page.keyboard.press('F9');
+  await at.shows('card-waiting');
+  await holdCard(at.house, name);
+  await at.shows('exchange-done', 3 * HUNG);
+  await at.says('printed', /\b1 of 1\b/);
+  await at.becomes(cheap, 0);
+  await at.becomes(dear, 2);
+  await at.click('exchange-leave');
+  await at.shows('best');
+});
+
+test('a reader that is stopped leaves an exchange open: for cash, or for the old seat', async () => {
+  const name = await at.stand(SUPERVISOR);
+  await openShift(at.page, '10000', 'JPY');
+  const [cheap, dear] = await at.cheapAndDear();
+  const { code } = await at.sellSeatsByCard(name, [cheap]);
+  const atReader = async () => {
+    await at.beginExchange(code, dear, 'nearer');
+    await at.click('exchange-card');
+    await at.shows('card-waiting');
+    await at.click('stop-card');
+    await at.says('exchange-unpaid', /nothing was charged/);
+  };
+  await atReader();
+  await at.click('exchange-cancel');
+  await at.shows('best');
+  await at.becomes(dear, 0);
+  await at.becomes(cheap, 2);
+  await atReader();
+  await at.page.keyboard.press('F8');
+  await at.fill('cash-received', '100000');
+  await at.click('cash-sell');
+  await at.says('exchange-done', /Hand back/);
+  await at.becomes(cheap, 0);
+  await at.becomes(dear, 2);
+});
+
+test('what goes back of a cheaper seat, and how, is said before it is exchanged', async () => {
+  const name = await at.stand(SUPERVISOR);
+  const [cheap, dear] = await at.cheapAndDear();
+  const { code } = await at.sellSeatsByCard(name, [dear]);
+  await at.beginExchange(code, cheap, 'further back');
+  assert.match(await at.text('exchange-offer'), /Goes back/);
+  assert.match(await at.text('exchange-back'), /to the card that paid/);
+  await at.click('exchange-go');
+  await at.says('exchange-done', /to the card that paid/);
+  assert.doesNotMatch(await at.text('exchange-done'), /Hand back/);
 });
 
 test('seats that somebody else was faster to take are told, and nearby ones offered', async () => {

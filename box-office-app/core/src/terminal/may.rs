@@ -51,9 +51,12 @@ const COUNTER: &[Route] = &[
     ("GET", "/api/staff/orders"),
     ("GET", "/api/staff/orders/*"),
     ("POST", "/api/staff/orders/*/exchange"),
+    ("POST", "/api/staff/orders/*/exchange-offer"),
+    ("POST", "/api/staff/orders/*/leave-exchange"),
     ("POST", "/api/staff/orders/*/notes"),
     ("POST", "/api/staff/orders/*/pay"),
     ("POST", "/api/staff/orders/*/refunds"),
+    ("POST", "/api/staff/orders/*/stop-reader"),
 ];
 
 /// The sockets of the map.

@@ -2,12 +2,13 @@
 // on at the map.
 
 import type { CustomerHold, Order } from '../../../../assets/protocol/index.ts';
+import { Exchange } from '../room/exchange.svelte.ts';
 
 export type Tab = 'sell' | 'orders' | 'shift' | 'waiting' | 'log';
 
 let tab = $state<Tab>('sell');
 let wanted = $state.raw<{ words: string } | { order: string } | null>(null);
-let exchange = $state.raw<{ order: Order; seats: number[] } | null>(null);
+let exchange = $state.raw<Exchange | null>(null);
 let selling = $state.raw<CustomerHold | null>(null);
 
 export const desk = {
@@ -36,8 +37,13 @@ export const desk = {
   get exchange() {
     return exchange;
   },
+  /** Its new seats wait to be paid: nothing else is begun beside it. */
+  get exchangePays(): boolean {
+    return exchange !== null && ['card', 'unpaid'].includes(exchange.stage);
+  },
   beginExchange(order: Order, seats: number[]) {
-    exchange = { order, seats };
+    exchange?.close();
+    exchange = new Exchange(order, seats);
     tab = 'sell';
   },
   endExchange() {

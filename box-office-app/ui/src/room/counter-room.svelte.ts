@@ -14,6 +14,8 @@ export class CounterRoom extends LiveRoom {
   said = $state('');
   /** Why house seats are changed: it stays while something else is looked at. */
   why = $state('');
+  /** What is picked is asked for in exchange: what the map says of it before the answer may be that. */
+  exchanging = false;
   /** A seat that can't be picked was touched: whose is it? */
   asked = $state<number | null>(null);
 
@@ -70,7 +72,8 @@ export class CounterRoom extends LiveRoom {
   }
 
   protected override look(): void {
-    if (this.mode === 'house' || this.picked.length === 0 || this.sale.taking) return;
+    if (this.mode === 'house' || this.picked.length === 0) return;
+    if (this.sale.taking || this.exchanging) return;
     const gone = this.picked.filter((seat) => this.board.status[seat] !== Status.available);
     if (gone.length === 0) return;
     this.said = `Just taken by somebody else: ${this.seats.nameAll(gone).join('; ')}`;
