@@ -2,73 +2,30 @@
 // The printer is one without paper, whose sheets are pictures.
 
 import assert from 'node:assert/strict';
-import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { copyFile, mkdir, readdir, writeFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
-import { createInterface } from 'node:readline';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { promisify } from 'node:util';
 
-import { Desk, freePort } from './desk.mjs';
+import { Desk } from './desk.mjs';
 import { House, HUNG } from './house.mjs';
-import { CLERK, codeFor, hire } from './till.mjs';
+import { Printer, until } from './printer.mjs';
+import { CLERK, codeFor, hire, SUPERVISOR } from './till.mjs';
 
-const PRINTER = resolve(process.env.CARGO_TARGET_DIR ?? 'target', 'debug', 'paper-printer');
-let house, desk, window, printer, sheets;
-const said = [];
+let house, desk, window, printer, sold;
+const sheet = (number) => printer.sheet(number);
 
 before(async () => {
   house = await House.open();
   desk = await Desk.open();
   await hire(house, CLERK, 'clerk');
-  const address = `127.0.0.1:${await freePort()}`;
-  sheets = join(desk.home, 'sheets');
-  printer = spawn(PRINTER, ['--listen', address, '--folder', sheets]);
-  createInterface(printer.stdout).on('line', (line) => said.push(line));
-  await until('the printer stands', () => said.length > 0);
-  const home = join(desk.home, 'terminal');
-  await mkdir(home, { mode: 0o700 });
-  const profile = {
-    place: { kind: 'network', address },
-    paper: 'mm80',
-    code_page: 'pc858',
-    confirms: 'jobs',
-    cuts: true,
-    own_qr: false,
-    drawer: 'two',
-  };
-  await writeFile(join(home, 'printer.json'), JSON.stringify(profile));
+  await hire(house, SUPERVISOR, 'supervisor');
+  printer = await Printer.beside(join(desk.home, 'terminal'));
 });
 
 after(async () => {
-  if (printer) {
-    const ended = once(printer, 'exit');
-    printer.kill();
-    await ended;
-  }
+  await printer?.close();
   await desk?.close();
   await house?.close();
 });
-
-async function until(what, check) {
-  for (const end = Date.now() + 3 * HUNG; !(await check());) {
-    assert.ok(Date.now() < end, `not within half a minute: ${what}`);
-    await new Promise((done) => setTimeout(done, 50));
-  }
-}
-
-/** Waits for so many sheets; what its square says, of the last. */
-async function sheet(number) {
-  const file = join(sheets, `${number}.png`);
-  await until(`sheet ${number}`, async () =>
-    (await readdir(sheets)).some((name) => name === `${number}.png`),
-  );
-  const keep = process.env.PRINTED;
-  if (keep) await copyFile(file, join(keep, `${number}.png`));
-  const read = promisify(execFile)('zbarimg', ['--quiet', '--raw', file]);
-  return (await read.catch(({ stdout }) => ({ stdout }))).stdout.trim();
-}
 
 test('a sale for cash prints its tickets, opens the drawer, and prints a receipt', async () => {
   const code = await codeFor(house, 'Paper', 'counter');
@@ -93,10 +50,40 @@ test('a sale for cash prints its tickets, opens the drawer, and prints a receipt
   await window.click('cash-sell');
   await window.says('printed', /^2 of 2 printed/, 3 * HUNG);
   for (const number of [1, 2]) assert.match(await sheet(number), /^[A-Z2-7]{149}$/);
-  await until('the drawer opens', () => said.includes('the drawer at pin 2 opens'));
+  await until('the drawer opens', () => printer.said.includes('the drawer at pin 2 opens'));
   await window.click('receipt');
   await sheet(3);
+  sold = await window.text('order-code');
   await window.click('next');
+});
+
+test('a seat of it is given back in cash, approved beside the clerk, and can be sold again', async () => {
+  const seats = () =>
+    house.sql(`select count(*) filter (where s.status = 0), count(*) filter (where s.status = 2)
+      from order_line l join "order" o on o.id = l.order_id
+      join event_seat s on s.event_id = o.event_id and s.seat_no = l.seat_no where o.code = '${sold}'`);
+  assert.equal(await seats(), '0|2');
+  await window.click('tab-orders');
+  await window.type('find', sold);
+  await window.click('find-go');
+  await window.click('order-seat');
+  await window.click('refund');
+  await window.click('become-on_sale');
+  await window.type('refund-reason', 'ill');
+  await window.click('refund-go');
+  await window.type('approver-name', SUPERVISOR.name);
+  await window.type('approver-secret', SUPERVISOR.pin);
+  await window.click('approve');
+  const back = await window.says('order-done', /^Hand back .*\d.* in cash\.$/);
+  assert.equal(await window.text('who'), CLERK.name);
+  assert.equal(await seats(), '1|1');
+  const books = await house.sql(`select s.name, r.kind, r.state, t.name from refund r
+    join staff s on s.id = r.staff_id join terminal t on t.id = r.terminal_id`);
+  assert.equal(books, `${SUPERVISOR.name}|cash|succeeded|Paper`);
+  await window.click('tab-shift');
+  const drawer = await window.says('x-report', /Handed back, 1\b/);
+  const amount = back.match(/\d[\d.,]*\d/)[0];
+  assert.ok(drawer.includes(amount), `${amount} is not in the report: ${drawer}`);
 });
 
 test('a test page teaches the scanner, X and Z come out, and the Z again', async () => {
