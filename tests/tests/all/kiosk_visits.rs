@@ -13,7 +13,7 @@ use fullhouse_box_office::{
         visits::{Shown, Touched, Visits, Wish},
     },
 };
-use fullhouse_protocol::{holds::BestRequest, terminal::TerminalSelf};
+use fullhouse_protocol::{holds::BestRequest, orders::OrderState, terminal::TerminalSelf};
 use fullhouse_test_printer::{Behaviour, TestPrinter};
 use fullhouse_tests::{
     HUNG,
@@ -279,6 +279,42 @@ async fn what_was_paid_for_comes_out_of_the_printer() {
     assert_eq!(printer.sheets().iter().filter(|sheet| sheet.cut).count(), 2);
     let printed = "select count(*) from ticket_print where state = 'printed'";
     eventually("the hub knows", || async { (place.count(printed).await == 2).then_some(()) }).await;
+    place.close().await;
+}
+
+/// The seats are sold when the bank has said yes; the tickets are valid once the money is taken.
+#[tokio::test]
+async fn tickets_are_printed_once_the_card_is_charged_however_long_that_takes() {
+    let (place, printer) = (Place::open().await, TestPrinter::start(576));
+    place.prints_at(&printer);
+    place.provider.first("capture", json!({ "network": "timeout_before" })).await;
+    let visits = place.begin(LONG).await;
+    place.hold(&visits).await;
+    visits.touched(Touched::Pay).await;
+    place.hold_card().await;
+    until(&visits, "they have paid", |s| s.screen == Screen::Printing).await;
+    let pending = "select count(*) from ticket where state = 'pending'";
+    assert_eq!(place.count(pending).await, 2, "nothing is charged yet, or this shows nothing");
+    assert_eq!(place.count("select count(*) from ticket_print").await, 0);
+    until(&visits, "the tickets lie in the tray", |s| s.screen == Screen::Done).await;
+    printer.settle();
+    assert_eq!(printer.sheets().iter().filter(|sheet| sheet.cut).count(), 2);
+    place.close().await;
+}
+
+#[tokio::test]
+async fn whose_card_can_not_be_charged_after_all_gets_no_paper_and_is_told_with_what_to_go_to_the_counter() {
+    let (place, printer) = (Place::open().await, TestPrinter::start(576));
+    place.prints_at(&printer);
+    place.provider.first("capture", json!({ "outcome": { "kind": "capture_fails" } })).await;
+    let visits = place.begin(LONG).await;
+    place.hold(&visits).await;
+    visits.touched(Touched::Pay).await;
+    place.hold_card().await;
+    let told = until(&visits, "nothing is printed", |s| matches!(s.screen, Screen::Unprinted { .. })).await;
+    assert_eq!(told.order.unwrap().state, OrderState::PaymentDue);
+    assert_eq!(told.calls[0].case, Case::Unprinted);
+    assert_eq!(printer.sheets().len(), 0);
     place.close().await;
 }
 

@@ -6,7 +6,7 @@ use fullhouse_protocol::{
     box_office::{
         TillCardRequest, TillCardStopRequest, TillHoldAnswer, TillHoldRequest, TillQuoteRequest, TillReleaseRequest,
     },
-    orders::{AttemptPhase, Order, OrderAnswer, OrderState, TicketChoice},
+    orders::{AttemptPhase, Order, OrderAnswer, OrderState, TicketChoice, TicketState},
     terminal::{PaperState, ReaderState, TerminalHealth},
     tickets::MailTo,
 };
@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::{
     sync::{mpsc, watch},
     task::AbortHandle,
-    time::sleep,
+    time::{sleep, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use uuid::Uuid;
@@ -33,6 +33,8 @@ use crate::{
 
 /// How often a payment is looked at.
 const FOLLOW_EVERY: Duration = Duration::from_millis(700);
+/// Whoever stands there is told by then that staff have their tickets; well within the machine's own wait for paper.
+const CHARGED_WITHIN: Duration = Duration::from_secs(90);
 const HEALTH_EVERY: Duration = Duration::from_secs(60);
 /// Of [`TerminalHealth::detail`].
 const DETAIL_CHARS_MAX: usize = 300;
@@ -250,7 +252,7 @@ impl Asking {
             {
                 return;
             }
-            let _ = tokio::time::timeout(FOLLOW_EVERY, wanted.changed()).await;
+            let _ = timeout(FOLLOW_EVERY, wanted.changed()).await;
             if wanted.has_changed().is_err() {
                 sleep(FOLLOW_EVERY).await; // its customer is gone; it is followed all the same
             }
@@ -263,7 +265,8 @@ impl Asking {
         let phase = sold.attempt.as_ref().map(|attempt| attempt.phase);
         let not_paid = |why| Some(Event::NotPaid { at, why });
         let (event, ends) = match (state, phase) {
-            (OrderState::Confirmed, _) => (Some(Event::Paid { at, order: id }), true),
+            // Sold. If the card can't be charged after all, that is told where the tickets would be ([`Self::print`]).
+            (OrderState::Confirmed | OrderState::PaymentDue, _) => (Some(Event::Paid { at, order: id }), true),
             // Given up with its payment; whether the seats are still theirs is known when they are priced again.
             (OrderState::Cancelled, _) => (not_paid(Unpaid::Stopped), true),
             (_, Some(AttemptPhase::Declined)) => (not_paid(Unpaid::Declined), true),
@@ -278,7 +281,8 @@ impl Asking {
         ends
     }
 
-    /// One job a ticket, until the hub has opened them; the machine waits for as long as it wants to.
+    /// One job a ticket, once the card is charged: before that no ticket is valid. The machine waits for as long as it
+    /// wants to.
     pub fn print(&self, at: Ref, id: Uuid, language: Language) {
         let own = self.clone();
         self.spawn(async move {
@@ -286,14 +290,10 @@ impl Asking {
             if !own.prints() {
                 return own.says(Event::Printed { at }, Learnt::Nothing).await;
             }
-            let mut tries = 0;
-            let sold = loop {
-                match own.relay.order(id).await {
-                    Ok(sold) => break sold,
-                    Err(_) if tries < 8 => tries += 1,
-                    Err(_) => return own.says(Event::NotPrinted { at }, Learnt::Nothing).await,
-                }
-                sleep(pulse::wait(tries)).await;
+            let sold = match timeout(CHARGED_WITHIN, own.charged(id)).await {
+                Ok(sold) if sold.state == OrderState::Confirmed => sold,
+                Ok(due) => return own.says(Event::NotPrinted { at }, order(due)).await,
+                Err(_) => return own.says(Event::NotPrinted { at }, Learnt::Nothing).await,
             };
             let printed = own.papers.print(&own.relay, sold, language).await;
             let all = matches!(&printed, Ok(ends) if ends.iter().all(|one| one.end == End::Printed));
@@ -302,6 +302,17 @@ impl Asking {
             }
             own.says(if all { Event::Printed { at } } else { Event::NotPrinted { at } }, Learnt::Nothing).await;
         });
+    }
+
+    /// An order of which it is known whether its card could be charged.
+    async fn charged(&self, id: Uuid) -> Order {
+        loop {
+            let pending = |sold: &Order| sold.tickets.iter().any(|ticket| ticket.state == TicketState::Pending);
+            match self.relay.order(id).await {
+                Ok(sold) if sold.state != OrderState::Confirmed || !pending(&sold) => return sold,
+                _ => sleep(FOLLOW_EVERY).await,
+            }
+        }
     }
 
     /// Until the hub has it. An address that it refuses is nobody's.
