@@ -33,6 +33,9 @@ import type {
   TillHoldRequest,
   TillSaleAnswer,
   TillTender,
+  Voucher,
+  VoucherMade,
+  VoucherWish,
   WillCallOrder,
 } from '../protocol/index.ts';
 import { Requests, TRIES } from './requests.ts';
@@ -83,6 +86,16 @@ export class TillHub extends Requests {
     this.once<CustomerHold>('till.aside', `${AT}/customer-holds`, wish);
   letGo = (hold: string, reason: string) =>
     this.again<void>(`${AT}/customer-holds/${hold}/release`, { reason });
+
+  // ---- vouchers ----
+
+  vouchers = (event: number) => this.get<{ vouchers: Voucher[] }>(`${AT}/events/${event}/vouchers`);
+  makeVoucher = (wish: VoucherWish) =>
+    this.once<VoucherMade>('till.voucher', `${AT}/vouchers`, wish);
+  /** What a code is good for. */
+  voucher = (code: string) => this.again<Voucher>(`${AT}/vouchers/look`, { code });
+  withdrawVoucher = (id: string, reason: string) =>
+    this.again<void>(`${AT}/vouchers/${id}/withdraw`, { reason });
 
   // ---- seats of the house ----
 

@@ -63,7 +63,9 @@ export interface TillBasket {
 }
 
 export type TillTender =
-  { kind: 'cash'; received_minor: number } | { kind: 'comp'; reason: string };
+  | { kind: 'cash'; received_minor: number }
+  | { kind: 'comp'; reason: string }
+  | { kind: 'voucher'; code: string };
 
 export interface TillSaleAnswer {
   order: Order;
@@ -91,6 +93,32 @@ export interface CustomerHold extends CustomerHoldWish {
   buyer_id: string;
   made_by: string;
   made_at: string;
+}
+
+/** Seats for nothing, promised to whoever brings a code; `valid_until` left out: until the event begins. */
+export interface VoucherWish {
+  event_id: number;
+  seats_max: number;
+  recipient: string;
+  reason: string;
+  valid_until?: string;
+}
+
+export interface Voucher extends Required<VoucherWish> {
+  voucher_id: string;
+  event_name: string;
+  made_by: string;
+  made_at: string;
+  state: 'open' | 'used' | 'withdrawn' | 'over';
+  /** That it paid for. */
+  order_id: string | null;
+  order_code: string | null;
+}
+
+/** Nobody can read the code again. */
+export interface VoucherMade {
+  code: string;
+  voucher: Voucher;
 }
 
 /** Whose a seat is, and whatever happened to it, the latest first. */

@@ -11,6 +11,7 @@ use uuid::Uuid;
 mod blocking; // seats out of a sale, and back into it
 pub mod customer; // seats put aside under a name
 mod papers; // what staff do with tickets: reissue, print, send again
+pub mod voucher; // seats promised to whoever brings a code
 pub mod leases; // seats that a terminal sells without a network
 pub mod seat; // a seat's story
 pub mod shift; // a drawer: opened, counted, closed
@@ -37,13 +38,7 @@ use crate::{
 /// Opens a buyer for the next customer at a terminal, known by the request that brought them: sent
 /// again under the same key, it finds the same customer, and so the same hold.
 pub async fn walk_in(pool: PgPool, terminal_id: Uuid, key: &str) -> sqlx::Result<Uuid> {
-    let mut hash = Sha256::new();
-    hash.update(b"walk-in");
-    hash.update(terminal_id);
-    hash.update(key);
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&hash.finalize()[..16]);
-    let id = uuid::Builder::from_custom_bytes(bytes).into_uuid();
+    let id = id_of("walk-in", terminal_id, key);
     db::write(async move {
         sqlx::query!(
             "insert into buyer (id, terminal_id) values ($1, $2) on conflict (id) do nothing",
@@ -55,6 +50,17 @@ pub async fn walk_in(pool: PgPool, terminal_id: Uuid, key: &str) -> sqlx::Result
         Ok(id)
     })
     .await
+}
+
+/// The id of what a terminal makes by this request: the same again for the same.
+fn id_of(what: &str, terminal_id: Uuid, key: &str) -> Uuid {
+    let mut hash = Sha256::new();
+    hash.update(what);
+    hash.update(terminal_id);
+    hash.update(key);
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&hash.finalize()[..16]);
+    uuid::Builder::from_custom_bytes(bytes).into_uuid()
 }
 
 /// Whether this terminal opened the buyer, or, at a counter, whether seats are put aside for them: any counter sells
@@ -96,7 +102,7 @@ pub struct Sold {
     pub change_minor: i64,
 }
 
-/// Prices a hold and sells it for cash or as a comp. A sale whose answer got lost is found again by
+/// Prices a hold and sells it for cash, as a comp, or for a voucher. A sale whose answer got lost is found again by
 /// its hold: the same terminal gets the same order for the same tender, and nothing is sold twice. One that is sold
 /// already, by a card that could not be charged, is paid with the cash.
 pub async fn sell(pool: PgPool, basket: Basket, tendered: Tendered) -> Result<Sold, SaleError> {
@@ -148,10 +154,10 @@ async fn already_sold(
     tendered: &Tendered,
 ) -> Result<Option<Sold>, SaleError> {
     let row = sqlx::query!(
-        r#"select o.id, o.total_minor, t.kind, t.amount_minor, t.received_minor, t.reason
+        r#"select o.id, o.total_minor, t.kind, t.amount_minor, t.received_minor, t.reason, t.voucher_id
            from "order" o join tender t on t.order_id = o.id
            where o.hold_id = $1 and o.buyer_id = $2 and o.state = 'confirmed'
-             and t.kind in ('cash', 'comp') and t.attempt_id is null limit 1"#,
+             and t.kind in ('cash', 'comp', 'voucher') and t.attempt_id is null limit 1"#,
         hold_id,
         buyer_id
     )
@@ -161,6 +167,7 @@ async fn already_sold(
     let same = match tendered {
         Tendered::Cash { received_minor } => row.kind == "cash" && row.received_minor == Some(*received_minor),
         Tendered::Comp { reason } => row.kind == "comp" && row.reason.as_ref() == Some(reason),
+        Tendered::Voucher { voucher_id } => row.voucher_id == Some(*voucher_id),
         Tendered::Card { .. } | Tendered::Exchanged => false,
     };
     if !same {

@@ -324,6 +324,15 @@ invariants! {
                or h.z_number > (select count(*) from shift z where z.terminal_id = h.terminal_id and z.closed_at is not null))
         limit $1"#;
 
+    /// A voucher paid for seats of its event, and for no more than it promises.
+    voucher_overdrawn: r#"
+        select o.event_id as "event_id?", format('voucher %s for %s seats of event %s paid for %s seats of order %s', v.id, v.seats_max, v.event_id, l.seats, o.id) as "what!"
+        from voucher v join tender t on t.voucher_id = v.id join "order" o on o.id = t.order_id
+        cross join lateral (select count(*) as seats from order_line where order_id = o.id and seat_no is not null) as l
+        where ($2::bigint[] is null or o.event_id = any ($2))
+          and (v.event_id <> o.event_id or l.seats > v.seats_max)
+        limit $1"#;
+
     /// A ticket that is not void is for a seat that was sold.
     ticket_without_sale: r#"
         select t.event_id as "event_id?", format('ticket %s for seat %s of order %s', t.id, t.seat_no, t.order_id) as "what!"

@@ -85,8 +85,16 @@ pub struct TillSaleRequest {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum TillTender {
-    Cash { received_minor: i64 },
-    Comp { reason: String },
+    Cash {
+        received_minor: i64,
+    },
+    Comp {
+        reason: String,
+    },
+    /// Given away beforehand: a voucher's code, as it is typed or scanned. Any clerk's to take.
+    Voucher {
+        code: String,
+    },
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]

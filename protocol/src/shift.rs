@@ -116,7 +116,7 @@ pub struct ShiftSum {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TenderSum {
-    /// `cash`, `card` or `comp`.
+    /// `cash`, `card`, `comp` or `voucher`.
     pub kind: String,
     pub count: i64,
     /// Comps: what they would have cost is not told here; 0.

@@ -136,6 +136,54 @@ test('a supervisor gives seats away with a reason', async () => {
   assert.match(await at.text('sold'), /free of charge/);
 });
 
+test('a voucher that a supervisor made gives its seats to whoever brings it, to any clerk, once', async () => {
+  await at.stand(CLERK);
+  await at.page.keyboard.press('F4');
+  await at.click('voucher-new');
+  await at.fill('voucher-recipient', '<b>The Gazette</b>');
+  await at.fill('voucher-seats', '1');
+  await at.fill('voucher-reason', 'press');
+  await at.click('voucher-make');
+  await approve(at.page, SUPERVISOR);
+  const code = await at.text('voucher-made');
+  assert.match(code, /^[0-9A-Z]{5}-[0-9A-Z]{5}$/);
+  await at.click('voucher-done');
+  const row = at.page.getByTestId('voucher').filter({ hasText: '<b>The Gazette</b>' });
+  await row.waitFor();
+
+  await at.page.keyboard.press('F1');
+  await at.take(2);
+  await at.page.keyboard.press('F10');
+  await at.fill('voucher-code', code.toLowerCase());
+  await at.page.keyboard.press('Enter');
+  await at.says('voucher-wrong', /1 seat/);
+  await at.page.keyboard.press('Escape');
+  await at.click('release');
+
+  await at.take(1);
+  await at.page.keyboard.press('F10');
+  await at.fill('voucher-code', 'AAAAA-AAAAA');
+  await at.page.keyboard.press('Enter');
+  await at.says('comp-message', /No voucher/);
+  await at.fill('voucher-code', code.toLowerCase());
+  await at.page.keyboard.press('Enter');
+  await at.says('voucher-found', /<b>The Gazette<\/b>/);
+  await at.page.keyboard.press('Enter');
+  await at.shows('sold');
+  assert.match(await at.text('sold'), /for a voucher/);
+  await at.click('next');
+
+  await at.take(1);
+  await at.page.keyboard.press('F10');
+  await at.fill('voucher-code', code);
+  await at.page.keyboard.press('Enter');
+  await at.says('voucher-wrong', /used/);
+  await at.page.keyboard.press('Escape');
+  await at.click('release');
+  await at.page.keyboard.press('F4');
+  await at.page.locator('[data-testid=voucher][data-state=used]').waitFor();
+});
+
 test('what takes a supervisor is approved by one, and the clerk sells on', async () => {
   await at.stand(CLERK);
   await at.take(1);

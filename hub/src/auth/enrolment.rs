@@ -11,15 +11,12 @@ use fullhouse_protocol::terminal::{EnrolRequest, Enrolled, EnrolmentAnswer, Enro
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::{Auth, Deed, Token, log};
+use super::{Auth, Deed, Token, log, short_code};
 use crate::{
     clock,
     db::{self, Tx},
 };
 
-/// Crockford's alphabet: what a person may take for another character means that one.
-const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-const CODE_LENGTH: usize = 10;
 /// A code is good for so long.
 const CODE_AGE: TimeDelta = TimeDelta::minutes(15);
 /// The machine that used a code may ask again for so long.
@@ -44,7 +41,7 @@ pub async fn make_code(pool: PgPool, new: EnrolmentRequest, by: String) -> Resul
             return Err(CodeError::NameTaken(new.name));
         }
         let now = clock::now(&mut tx).await?;
-        let code = random_code();
+        let code = short_code::random();
         let expires_at = now + CODE_AGE;
         sqlx::query!(
             "insert into terminal_enrolment as e (id, name, role, code_hash, reason, made_by, made_at, expires_at)
@@ -67,7 +64,7 @@ pub async fn make_code(pool: PgPool, new: EnrolmentRequest, by: String) -> Resul
         let deed = Deed { verb: "terminal_code", event_id: None, detail: &detail, reason: &new.reason };
         log::write(&mut tx, &by, None, deed, now).await?;
         tx.commit().await?;
-        Ok(EnrolmentAnswer { code: format!("{}-{}", &code[..5], &code[5..]), expires_at })
+        Ok(EnrolmentAnswer { code: short_code::written(&code), expires_at })
     })
     .await
 }
@@ -94,7 +91,7 @@ impl Auth {
         if !self.attempts.take(&tries, self.settings.enrol_failures_max) {
             return Err(EnrolRefusal::TooManyTries);
         }
-        let code = normal(&asked.code).ok_or(EnrolRefusal::Refused)?;
+        let code = short_code::read(&asked.code).ok_or(EnrolRefusal::Refused)?;
         let pool = self.pool.clone();
         let done = db::write(async move {
             let mut tx = pool.begin().await?;
@@ -177,45 +174,10 @@ async fn again(tx: &mut Tx, terminal_id: Uuid, token: Token) -> sqlx::Result<Opt
     Ok(terminal.map(|t| Enrolled { terminal_id, name: t.name, role: t.role, attended: t.attended, token }))
 }
 
-fn random_code() -> String {
-    rand::random::<[u8; CODE_LENGTH]>().iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect()
-}
-
-/// A code as it is hashed, from what was typed. `None`: nobody's code looks like that.
-fn normal(typed: &str) -> Option<String> {
-    let code: String = typed
-        .chars()
-        .filter(|c| !matches!(c, '-' | ' '))
-        .map(|c| match c.to_ascii_uppercase() {
-            'O' => '0',
-            'I' | 'L' => '1',
-            c => c,
-        })
-        .collect();
-    let known = code.len() == CODE_LENGTH && code.bytes().all(|b| ALPHABET.contains(&b));
-    known.then_some(code)
-}
-
 /// Deletes codes that nobody used in time, and says how many. Nothing depends on it.
 pub async fn delete_unused(pool: &PgPool) -> sqlx::Result<u64> {
     let deleted = sqlx::query!("delete from terminal_enrolment where used_at is null and expires_at <= db_clock()")
         .execute(pool)
         .await?;
     Ok(deleted.rows_affected())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_people_type_is_the_code_that_was_meant() {
-        assert_eq!(normal("oilab-cdefg").as_deref(), Some("011ABCDEFG"));
-        assert_eq!(normal(" 01234 56789 ").as_deref(), Some("0123456789"));
-        for wrong in ["", "01234-5678", "01234-567890", "U1234-56789", "ÄÄÄÄÄ"] {
-            assert_eq!(normal(wrong), None, "{wrong}");
-        }
-        let code = random_code();
-        assert_eq!(normal(&code), Some(code.clone()), "each of ours is one");
-    }
 }

@@ -14,6 +14,7 @@ mod enrolment; // a machine becomes a terminal, with a code
 mod duty; // staff sign in at a terminal
 mod password; // argon2id, bounded
 mod staff; // members of the staff, their roles and secrets
+pub mod short_code; // codes that people read aloud and type
 mod session; // tokens of browsers, and the short memory of them
 mod terminal; // tokens of tills and kiosks
 

@@ -13,6 +13,7 @@ pub mod view; // orders as their buyers see them
 pub mod log; // what people did to an order
 pub mod find; // an order, by whatever somebody has
 mod basket; // a hold becomes a priced order
+mod voucher; // given away beforehand
 mod sale; // an order becomes sold seats
 mod leased; // what a terminal sold without a network becomes an order
 
@@ -22,6 +23,7 @@ pub use self::{
     basket::{Basket, CheckoutError, OtherPrice, price},
     leased::{LeasedSale, sell_leased},
     sale::{ConfirmError, Confirmed, Tendered, claim, confirm, take_cash_beside},
+    voucher::{VoucherRefusal, of_code as voucher_of_code},
 };
 
 /// Letters and digits that can't be taken for one another when they are read out.

@@ -4,13 +4,14 @@
 //! - A hold is confirmed only if it is alive by the database's clock, asked after the locks are taken.
 //! - An order is confirmed once. While a payment of it lives, nothing else pays for it.
 //!
-//! Locks in order: the event, the order, its attempt, the hold, the seats.
+//! Locks in order: the event, the order, its attempt, the hold, its voucher, the seats.
 
 use chrono::{DateTime, Utc};
 use fullhouse_protocol::seat::Status;
 use sqlx::PgPool;
 use uuid::Uuid;
 
+use super::voucher::{self, VoucherRefusal};
 use crate::{
     clock,
     db::{self, Tx},
@@ -29,6 +30,8 @@ pub enum Tendered {
     Cash { received_minor: i64 },
     /// Given away, with a reason; also whatever costs nothing.
     Comp { reason: String },
+    /// Given away beforehand: to whoever brings a voucher.
+    Voucher { voucher_id: Uuid },
     /// Nothing more: all of it was paid with another order.
     Exchanged,
 }
@@ -60,6 +63,8 @@ pub enum ConfirmError {
     /// By a payment of another order of the same hold.
     #[error("a payment for these seats is under way")]
     HoldFrozen,
+    #[error(transparent)]
+    Voucher(#[from] VoucherRefusal),
     #[error(transparent)]
     Database(#[from] sqlx::Error),
 }
@@ -134,6 +139,9 @@ pub(super) async fn confirm_with(
     if hold.state != "live" || hold.held_until <= now || hold.seat_nos != seats || owned != seats.len() as i64 {
         return Err(ConfirmError::HoldEnded);
     }
+    if let Tendered::Voucher { voucher_id } = &tendered {
+        voucher::lock(tx, *voucher_id, order.event_id, seats.len(), now).await?;
+    }
 
     // From here on everything must succeed, or the transaction fails as a whole.
     sell(tx, order.event_id, order.hold_id, order_id, &seats, now).await?;
@@ -168,6 +176,7 @@ impl Order {
             }
             Tendered::Cash { received_minor } => *received_minor >= self.due_minor,
             Tendered::Comp { reason } => !reason.trim().is_empty() && self.credit_minor == 0,
+            Tendered::Voucher { .. } => self.credit_minor == 0,
             Tendered::Exchanged => self.due_minor == 0 && self.credit_minor > 0,
         }
     }
@@ -327,6 +336,7 @@ async fn record_tenders(
             record(tx, order_id, "cash", order.due_minor, Some(received_minor), None, now).await?;
         }
         Tendered::Comp { reason } => record(tx, order_id, "comp", order.due_minor, None, Some(reason), now).await?,
+        Tendered::Voucher { voucher_id } => voucher::record(tx, voucher_id, order_id, order.due_minor, now).await?,
         Tendered::Exchanged => {}
     }
     if order.credit_minor > 0 {

@@ -115,10 +115,10 @@ pub(super) fn cash(received_minor: i64) -> Result<i64, Problem> {
     Err(Problem::new(Code::TenderInvalid).detail("So much cash was not handed over."))
 }
 
-/// Sells a hold for cash or as a comp. Asked again with the same tender, it answers with the same order. A sale by a
+/// Sells a hold for cash, as a comp, or for a voucher. Asked again with the same tender, it answers with the same order. A sale by a
 /// card that could not be charged (`payment_due`) is paid with the cash.
 #[utoipa::path(post, path = "/api/box-office/sales", tag = "box office", request_body = TillSaleRequest,
-    responses((status = 200, body = TillSaleAnswer), (status = "4XX", description = "`forbidden`, `shift_required`, `shift_currency`, `role_too_low`, `bad_request`, `hold_unknown`, `hold_ended`, `hold_frozen`, `order_not_open`, `attempt_live`, `event_cancelled`, `seat_unknown`, `seats_repeated`, `ticket_type_unknown`, `tender_invalid`, `idempotency_mismatch`")))]
+    responses((status = 200, body = TillSaleAnswer), (status = "4XX", description = "`forbidden`, `shift_required`, `shift_currency`, `role_too_low`, `bad_request`, `hold_unknown`, `hold_ended`, `hold_frozen`, `order_not_open`, `attempt_live`, `event_cancelled`, `seat_unknown`, `seats_repeated`, `ticket_type_unknown`, `tender_invalid`, `voucher_unknown`, `voucher_used`, `voucher_over`, `voucher_mismatch`, `idempotency_mismatch`")))]
 pub async fn sell(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,
@@ -133,6 +133,10 @@ pub async fn sell(
         TillTender::Comp { reason } => {
             acting.needs(StaffRole::Supervisor)?;
             Tendered::Comp { reason: checked_reason(&reason)? }
+        }
+        TillTender::Voucher { code } => {
+            let voucher_id = checkout::voucher_of_code(&pool, &code).await?.ok_or(Code::VoucherUnknown)?;
+            Tendered::Voucher { voucher_id }
         }
     };
     let basket = basket(&acting, body.hold_id, body.buyer_id, body.tickets, body.prices)?;
@@ -399,6 +403,7 @@ impl From<ConfirmError> for Problem {
             ConfirmError::AttemptNotAuthorised(_) => Code::AttemptLive.into(),
             ConfirmError::AttemptLive(id) => Problem::new(Code::AttemptLive).with("attempt_id", id.to_string()),
             ConfirmError::HoldFrozen => Code::HoldFrozen.into(),
+            ConfirmError::Voucher(refusal) => refusal.into(),
             ConfirmError::Database(error) => error.into(),
         }
     }

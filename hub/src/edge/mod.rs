@@ -18,6 +18,7 @@ pub mod terminals; // how terminals are; renamed, locked, revoked
 pub mod leases; // selling without a network
 pub mod duty; // staff sign in at a terminal
 pub mod desk; // seats put aside, a seat's story, will-call
+pub mod vouchers; // seats for nothing, for whoever brings a code
 pub mod shifts; // the drawer of a terminal, and the day's lock
 pub mod members; // who is of the staff
 pub mod staff; // refunds, the gate, what is not settled
@@ -99,6 +100,10 @@ fn api() -> OpenApiRouter<Hub> {
         .routes(routes!(desk::customer_holds, desk::put_aside))
         .routes(routes!(desk::release_customer_hold))
         .routes(routes!(desk::seat_story))
+        .routes(routes!(vouchers::make_voucher))
+        .routes(routes!(vouchers::vouchers))
+        .routes(routes!(vouchers::look_at_voucher))
+        .routes(routes!(vouchers::withdraw_voucher))
         .routes(routes!(desk::will_call))
         .routes(routes!(desk::print_will_call))
         .routes(routes!(tickets::for_staff))

@@ -134,6 +134,10 @@ codes! {
     PaymentGateClosed "payment_gate_closed" SERVICE_UNAVAILABLE "Payments are paused";
     TicketTypeUnknown "ticket_type_unknown" UNPROCESSABLE_ENTITY "There is no such ticket type for this seat";
     AmountMismatch "amount_mismatch" UNPROCESSABLE_ENTITY "The order's total is a different one";
+    VoucherUnknown "voucher_unknown" NOT_FOUND "No voucher has this code";
+    VoucherUsed "voucher_used" CONFLICT "This voucher was used";
+    VoucherOver "voucher_over" CONFLICT "This voucher was withdrawn, or its time is over";
+    VoucherMismatch "voucher_mismatch" CONFLICT "This voucher is for another event, or for fewer seats";
     TenderInvalid "tender_invalid" UNPROCESSABLE_ENTITY "This does not pay the order";
     TicketUnknown "ticket_unknown" NOT_FOUND "There is no such ticket";
     TicketNotValid "ticket_not_valid" CONFLICT "The ticket is not valid";

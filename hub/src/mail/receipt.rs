@@ -81,8 +81,8 @@ impl CalledOff {
     pub(super) async fn of(db: &mut PgConnection, order_id: Uuid) -> sqlx::Result<Self> {
         let back = sqlx::query!(
             r#"select o.confirmed_at is not null as "sold!",
-                      exists (select from tender t where t.order_id = o.id and t.kind <> 'comp' and t.amount_minor > 0) as "paid!",
-                      coalesce(sum(r.amount_minor) filter (where r.state <> 'failed' and r.kind <> 'comp'), 0)::bigint as "amount!",
+                      exists (select from tender t where t.order_id = o.id and t.kind not in ('comp', 'voucher') and t.amount_minor > 0) as "paid!",
+                      coalesce(sum(r.amount_minor) filter (where r.state <> 'failed' and r.kind not in ('comp', 'voucher')), 0)::bigint as "amount!",
                       coalesce(bool_or(r.state = 'failed' and r.replaced_by is null), false) as "failed!"
                from "order" o left join event_cancellation_order c on c.order_id = o.id
                left join refund r on r.request_id = c.request_id

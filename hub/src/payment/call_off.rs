@@ -374,12 +374,12 @@ pub async fn report(pool: &PgPool, event_id: i64) -> sqlx::Result<Option<CalledO
     let orders = sqlx::query_as!(
         CalledOffOrder,
         r#"select o.id as order_id, o.code, o.currency, coalesce(q.amount_minor - (select coalesce(sum(r.amount_minor), 0) from refund r
-                    where r.request_id = q.id and r.kind = 'comp')::bigint, 0) as "amount_minor!",
+                    where r.request_id = q.id and r.kind in ('comp', 'voucher'))::bigint, 0) as "amount_minor!",
                   case when c.result <> 'given_back' then c.result
                        when exists (select from refund r where r.request_id = q.id and r.state = 'failed' and r.replaced_by is null) then 'refused'
                        when exists (select from refund r where r.request_id = q.id and r.state in ('pending', 'accepted')) then 'on_its_way'
                        when coalesce(q.amount_minor - (select coalesce(sum(r.amount_minor), 0) from refund r
-                    where r.request_id = q.id and r.kind = 'comp')::bigint, 0) = 0 then 'nothing_paid' else 'refunded' end as "result!",
+                    where r.request_id = q.id and r.kind in ('comp', 'voucher'))::bigint, 0) = 0 then 'nothing_paid' else 'refunded' end as "result!",
                   coalesce((select string_agg(r.failure, ', ') from refund r
                             where r.request_id = q.id and r.state = 'failed' and r.replaced_by is null), c.detail) as "detail!"
            from event_cancellation_order c join "order" o on o.id = c.order_id left join refund_request q on q.id = c.request_id

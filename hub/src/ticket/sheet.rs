@@ -50,7 +50,7 @@ pub async fn sheet(db: &mut PgConnection, order_id: Uuid) -> sqlx::Result<Option
     let head = sqlx::query!(
         r#"select o.code, o.currency, e.name as event_name, e.starts_local, e.doors_local, e.time_zone, e.ticket_template, e.ticket_logo,
                   v.name as venue, v.city, a.name as "holder?", a.language as "language?",
-                  exists(select from tender t where t.order_id = o.id and t.kind = 'comp') as "comp!"
+                  exists(select from tender t where t.order_id = o.id and t.kind in ('comp', 'voucher')) as "comp!"
            from "order" o join event e on e.id = o.event_id
            join plan_revision r on r.id = e.plan_revision_id join plan p on p.id = r.plan_id join venue v on v.id = p.venue_id
            join buyer b on b.id = o.buyer_id left join account a on a.id = b.account_id

@@ -53,6 +53,9 @@ const HOUSE: &str = "
     insert into journal (terminal_id, next_seq) values (id(1), 2);
     insert into journal_entry (terminal_id, seq, body, body_hash, lease_id, event_id, currency, total_minor, order_id, needs_person, received_at)
         values (id(1), 1, '', '', id(1), 1, 'EUR', 1100, id(2), false, now());
+    insert into voucher (id, event_id, code_hash, seats_max, recipient, reason, valid_until, made_by, terminal_id, made_at)
+        values (id(1), 1, sha256('v'), 1, 'R', 'r', '2030-01-01Z', 'S', id(1), now());
+    insert into tender (id, order_id, kind, amount_minor, voucher_id, created_at) values (id(5), id(2), 'voucher', 0, id(1), now());
     insert into staff (id, name, role, password_hash, created_at) values (id(1), 'S', 'clerk', '', now());
     insert into shift (id, terminal_id, business_day, currency, float_minor, opened_by, opened_at)
         values (id(1), id(1), '2026-01-01', 'EUR', 500, id(1), now());
@@ -188,6 +191,7 @@ const BROKEN: &[(&str, &str, &str)] = &[
         "update journal_entry set total_minor = 1",
         "update journal_entry set total_minor = 1100",
     ),
+    ("voucher_overdrawn", "insert into order_line (order_id, event_id, seat_no, ticket_type, amount_minor, state) values (id(2), 1, 4, 'adult', 0, 'void')", "delete from order_line where seat_no = 4"),
     (
         "shift_mismatch",
         "insert into shift_move (shift_id, key, kind, amount_minor, reason, staff_id, made_at)

@@ -39,6 +39,8 @@ export class Sale {
   prices = $state.raw<PriceOverride[]>([]);
   stage = $state<Stage>('choosing');
   changeMinor = $state(0);
+  /** A voucher paid. */
+  voucher = $state(false);
   /** In cash. */
   receivedMinor = $state<number | null>(null);
   /** Beside a card, which pays the rest: in the clerk's hand until the card has paid. */
@@ -165,6 +167,7 @@ export class Sale {
         : await till.hub.sell(basket, tender);
     this.order = answer.order;
     this.changeMinor = answer.change_minor;
+    this.voucher = tender.kind === 'voucher';
     this.receivedMinor = tender.kind === 'cash' ? tender.received_minor : null;
     this.done();
   }

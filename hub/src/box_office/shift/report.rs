@@ -116,9 +116,9 @@ async fn tenders(tx: &mut Tx, shift_id: Uuid) -> sqlx::Result<Vec<TenderSum>> {
     sqlx::query_as!(
         TenderSum,
         r#"select t.kind, count(*) as "count!",
-                  sum(case t.kind when 'comp' then 0 else t.amount_minor end)::bigint as "amount_minor!"
+                  sum(case when t.kind in ('comp', 'voucher') then 0 else t.amount_minor end)::bigint as "amount_minor!"
            from tender t
-           where t.shift_id = $1 and t.kind in ('cash', 'card', 'comp')
+           where t.shift_id = $1 and t.kind in ('cash', 'card', 'comp', 'voucher')
              and (t.kind <> 'card' or exists(select from attempt a where a.tender_id = t.id and a.captured_minor > 0))
            group by t.kind order by t.kind"#,
         shift_id
