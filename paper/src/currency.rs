@@ -7,6 +7,12 @@ pub fn is_known(code: &str) -> bool {
     CODES.binary_search(&code).is_ok()
 }
 
+/// Whether it is not certain in which unit the provider of cards counts it: its own pages disagree (UGX), or ISO 4217
+/// has fifths and the provider nothing (MGA). A price that is wrong a hundredfold can't be taken back.
+pub fn is_unclear(code: &str) -> bool {
+    matches!(code, "UGX" | "MGA")
+}
+
 /// Digits after the point (JPY none, EUR two, KWD three).
 pub fn exponent(code: &str) -> u32 {
     match code {

@@ -599,6 +599,7 @@ async fn an_edit_with_a_fault_changes_nothing() {
     refused(json!({"seats_min": 4, "consecutive_rule": true}), "seats_min: the plan has 3 seats side by side").await;
     refused(json!({"seats_min": 7}), "seats_min: from 1 to seat_limit").await;
     refused(json!({"currency": "XXX"}), "currency: three capital letters of one").await;
+    refused(json!({"currency": "UGX"}), "currency: no card could pay in it").await;
     let buyer = fullhouse_tests::rows::buyers(pool, 1).await[0];
     sqlx::query(
         "insert into hold (id, event_id, buyer_id, seat_nos, held_until, seats_taken, created_at)

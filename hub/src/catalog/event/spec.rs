@@ -227,6 +227,10 @@ pub(super) fn plain_faults(spec: &EventSpec) -> Vec<String> {
         currency::is_known(&spec.currency),
         "currency: three capital letters of one that people pay with are needed, such as EUR",
     );
+    check(
+        !currency::is_unclear(&spec.currency),
+        "currency: no card could pay in it, since the provider's unit of UGX and MGA is not certain",
+    );
     let step = currency::step(&spec.currency);
     let amounts = spec.levels.iter().flat_map(|l| l.prices.iter().map(|p| p.amount_minor));
     check(

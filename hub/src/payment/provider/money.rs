@@ -5,14 +5,14 @@
 //! somebody has looked at a real account: a price that is wrong a hundredfold can't be taken back.
 
 pub use crate::currency::exponent;
-use crate::currency::is_known;
+use crate::currency::{is_known, is_unclear};
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum MoneyError {
     #[error("{0} is not a currency code")]
     NotACurrency(String),
     #[error("the provider's unit of {0} is not certain; check it on an account before selling in it")]
-    UnitUnclear(&'static str),
+    UnitUnclear(String),
     #[error("{1} of {0} can't be said in the provider's units")]
     NotRepresentable(String, i64),
     #[error("{0} is not an amount")]
@@ -24,8 +24,7 @@ fn scale(currency: &str) -> Result<i64, MoneyError> {
     match currency {
         c if !is_known(c) => Err(MoneyError::NotACurrency(c.to_owned())),
         "ISK" => Ok(100), // sent as if it had hundredths, which must be 00
-        "UGX" => Err(MoneyError::UnitUnclear("UGX")),
-        "MGA" => Err(MoneyError::UnitUnclear("MGA")), // ISO 4217 has fifths, the provider none
+        c if is_unclear(c) => Err(MoneyError::UnitUnclear(c.to_owned())),
         _ => Ok(1),
     }
 }
@@ -78,10 +77,10 @@ mod tests {
     fn what_cannot_be_said_exactly_is_refused() {
         assert!(matches!(to_provider("KWD", 12_345), Err(MoneyError::NotRepresentable(..))));
         assert!(matches!(to_provider("HUF", 450_050), Err(MoneyError::NotRepresentable(..))));
-        assert!(matches!(to_provider("MGA", 500), Err(MoneyError::UnitUnclear("MGA"))));
+        assert!(matches!(to_provider("MGA", 500), Err(MoneyError::UnitUnclear(_))));
         assert!(matches!(to_provider("XXX", 500), Err(MoneyError::NotACurrency(_))));
         assert!(matches!(from_provider("ISK", 501), Err(MoneyError::NotRepresentable(..))));
-        assert!(matches!(to_provider("UGX", 5), Err(MoneyError::UnitUnclear("UGX"))));
+        assert!(matches!(to_provider("UGX", 5), Err(MoneyError::UnitUnclear(_))));
         assert!(matches!(to_provider("eur", 5), Err(MoneyError::NotACurrency(_))));
         assert!(matches!(to_provider("EUR", -1), Err(MoneyError::OutOfRange(-1))));
         assert!(matches!(to_provider("ISK", i64::MAX), Err(MoneyError::OutOfRange(_))));
