@@ -318,6 +318,8 @@ export async function joinLine(page, house, slug) {
   await page.getByTestId('join-button').click();
   await shows(page, 'waiting', 'address-link');
   if (await page.getByTestId('address-link').isVisible()) {
+    await page.getByTestId('address-again').click();
+    await shows(page, 'address-asked-again'); // whoever presses is answered
     const link = await page.getByTestId('address-link').getAttribute('href');
     const mail = await page.context().newPage();
     await mail.goto(link);
