@@ -72,12 +72,19 @@ export class Pilot {
   }
 
   resize(size: Size): void {
-    const centre = this.worldAt(this.size.width / 2, this.size.height / 2);
+    const { width, height } = this.size;
+    const around = (camera: Camera) =>
+      centred(...worldOf(camera, width / 2, height / 2), camera.scale, size, NO_INSETS);
     this.size = size;
-    this.flight = null;
-    this.camera = this.moved
-      ? centred(centre[0], centre[1], this.camera.scale, size, NO_INSETS)
-      : this.fitted(this.plan.box);
+    if (!this.moved) {
+      this.flight = null;
+      this.camera = this.fitted(this.plan.box);
+      return;
+    }
+    this.camera = around(this.camera);
+    const { flight } = this;
+    // It goes on to where it was going.
+    if (flight) this.flight = { ...flight, from: around(flight.from), to: around(flight.to) };
   }
 
   setInsets(insets: Insets): void {

@@ -360,7 +360,7 @@ export class SeatMap {
     this.pilot.resize({ width, height });
     this.placed = true;
     this.pictures.invalidate();
-    this.wake();
+    this.moved(); // a sharp picture follows, as after a gesture
   }
 
   /** Moving a window to another screen changes the ratio without changing the size. */
