@@ -74,7 +74,10 @@ export class CounterRoom extends LiveRoom {
   protected override look(): void {
     if (this.mode === 'house' || this.picked.length === 0) return;
     if (this.sale.taking || this.exchanging) return;
-    const gone = this.picked.filter((seat) => this.board.status[seat] !== Status.available);
+    // What this customer holds is theirs: the map may say so before the hub's answer has been priced.
+    const lost = (seat: number) =>
+      this.board.status[seat] !== Status.available && !this.mine.includes(seat);
+    const gone = this.picked.filter(lost);
     if (gone.length === 0) return;
     this.said = `Just taken by somebody else: ${this.seats.nameAll(gone).join('; ')}`;
     this.pick(this.picked.filter((seat) => !gone.includes(seat)));
