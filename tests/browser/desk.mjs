@@ -1,6 +1,7 @@
 // The desktop app as it is used: its real window, on a screen without a monitor, driven by WebDriver.
 
 import { execFile, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
@@ -141,6 +142,53 @@ export class Desk {
     await run('import', ['-display', this.display, '-window', 'root', file], { timeout: HUNG });
   }
 
+  /** A finger comes down on the screen and goes up again: through the X server, as a real one does. */
+  async touch({ x, y }) {
+    const at = [x, y].map((one) => String(Math.round(one)));
+    await this.#run('xdotool', ['mousemove', ...at, 'click', '1']);
+  }
+
+  /** The same with another button of a mouse; 4 and 5 turn its wheel. */
+  async press(button, { x, y }, keys = []) {
+    const [down, up] = ['keydown', 'keyup'].map((how) => keys.flatMap((key) => [how, key]));
+    const at = [x, y].map(String);
+    await this.#run('xdotool', ['mousemove', ...at, ...down, 'click', String(button), ...up]);
+  }
+
+  /** A finger that stays down, goes somewhere else, and is lifted. */
+  async drag(from, to) {
+    const [a, b] = [from, to].map(({ x, y }) => ['mousemove', String(x), String(y)]);
+    await this.#run('xdotool', [...a, 'mousedown', '1', ...b, 'mouseup', '1']);
+  }
+
+  /** A finger goes down or is lifted where it is. */
+  async finger(down) {
+    await this.#run('xdotool', [down ? 'mousedown' : 'mouseup', '1']);
+  }
+
+  /** Keys at once, by their names: `ctrl+alt+Left`. */
+  async keys(names) {
+    await this.#run('xdotool', ['key', names]);
+  }
+
+  /** What the whole screen shows, as a number: the same one is the same picture. */
+  async look() {
+    const args = ['-display', this.display, '-window', 'root', '-depth', '8', 'rgb:-'];
+    const options = { encoding: 'buffer', maxBuffer: 1 << 26, timeout: HUNG };
+    const { stdout } = await promisify(execFile)('import', args, options);
+    return createHash('sha256').update(stdout).digest('hex');
+  }
+
+  /** Processes of an app's, by what they are called. */
+  async processes(folder, name) {
+    const ids = async (...args) =>
+      (await promisify(execFile)('pgrep', args).catch(() => ({ stdout: '' }))).stdout
+        .split('\n')
+        .filter(Boolean);
+    const app = await ids('-f', `box-office --home ${join(this.home, folder)}`);
+    return (await ids('-P', app.join(','), name)).map(Number);
+  }
+
   /** Keys of the keyboard itself go down and up, as a scanner sends them that is set to a US keyboard. */
   async scan(text) {
     const presses = [...text, '\n'].flatMap((letter) => {
@@ -240,6 +288,11 @@ class AppWindow {
 
   close() {
     return this.#ask('DELETE', '');
+  }
+
+  /** Closes it as a browser's tab is closed, past its page. */
+  closeTab() {
+    return this.#ask('DELETE', '/window');
   }
 
   /** Waits until there is no window any more. */

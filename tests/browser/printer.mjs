@@ -3,6 +3,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFile, mkdir, readdir, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
@@ -22,6 +23,20 @@ export async function until(what, check) {
   }
 }
 
+/** The terminal whose folder this is prints there from its next beginning on (`core/src/print/profile.rs`). */
+async function connectTo(home, address) {
+  const profile = {
+    place: { kind: 'network', address },
+    paper: 'mm80',
+    code_page: 'pc858',
+    confirms: 'jobs',
+    cuts: true,
+    own_qr: false,
+    drawer: 'two',
+  };
+  await writeFile(join(home, 'printer.json'), JSON.stringify(profile));
+}
+
 export class Printer {
   /** What it said, a line each. */
   said = [];
@@ -37,16 +52,7 @@ export class Printer {
     printer.#child = spawn(BINARY, ['--listen', address, '--folder', printer.#folder]);
     createInterface(printer.#child.stdout).on('line', (line) => printer.said.push(line));
     await until('the printer stands', () => printer.said.length > 0);
-    const profile = {
-      place: { kind: 'network', address },
-      paper: 'mm80',
-      code_page: 'pc858',
-      confirms: 'jobs',
-      cuts: true,
-      own_qr: false,
-      drawer: 'two',
-    };
-    await writeFile(join(home, 'printer.json'), JSON.stringify(profile));
+    await connectTo(home, address);
     return printer;
   }
 
@@ -67,4 +73,27 @@ export class Printer {
     this.#child.kill();
     await ended;
   }
+}
+
+/** One that answers how it is, takes a part of a job, and is gone. */
+export async function brokenPrinter() {
+  const WELL = 0x12;
+  const TAKEN_BYTES_MAX = 6_000;
+  const BREAKS_AFTER_MS = 3_000;
+  const server = createServer((socket) => {
+    let taken = 0;
+    socket.on('error', () => {});
+    socket.on('data', (bytes) => {
+      for (let at = 0; at + 2 < bytes.length; at++)
+        if (bytes[at] === 0x10 && bytes[at + 1] === 0x04) socket.write(Buffer.from([WELL]));
+      taken += bytes.length;
+      if (taken > TAKEN_BYTES_MAX) setTimeout(() => socket.destroy(), BREAKS_AFTER_MS);
+    });
+  }).listen(0, '127.0.0.1');
+  await new Promise((done) => server.once('listening', done));
+  return {
+    /** Beside the terminal whose folder this is. */
+    standsAt: (home) => connectTo(home, `127.0.0.1:${server.address().port}`),
+    close: () => server.close(),
+  };
 }

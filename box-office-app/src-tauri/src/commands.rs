@@ -318,6 +318,7 @@ pub async fn leave_kiosk(app: AppHandle, shell: State<'_, Shell>, pin: String) -
     if visits.is_paying() {
         return Err(Refusal::new("paying", "a payment is under way"));
     }
+    shell.leave();
     app.exit(0);
     Ok(())
 }

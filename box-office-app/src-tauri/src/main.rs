@@ -6,6 +6,7 @@
 mod tokens; // the system's keyring, or a file
 mod shell; // what the commands share
 mod scanner; // the keys of a counter's window
+mod kiosk; // nothing but its PIN ends it
 mod windows; // one window: setup, counter or kiosk
 mod commands; // all that a screen can call
 

@@ -4,7 +4,10 @@ use std::{
     collections::HashMap,
     fs::File,
     io,
-    sync::{Mutex, MutexGuard, PoisonError, RwLock},
+    sync::{
+        Mutex, MutexGuard, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -30,6 +33,8 @@ pub struct Shell {
     scans: Mutex<Option<Channel<Option<String>>>>,
     /// Tells the hub how this terminal is.
     health: Mutex<Option<JoinHandle<()>>>,
+    /// Somebody who knows a kiosk's PIN ends the program.
+    leaving: AtomicBool,
     /// Held while the program runs: two of them would write one journal.
     _alone: File,
 }
@@ -76,6 +81,7 @@ impl Shell {
             feeds: Mutex::default(),
             scans: Mutex::default(),
             health: Mutex::default(),
+            leaving: AtomicBool::new(false),
             _alone: alone,
             home,
         };
@@ -121,6 +127,14 @@ impl Shell {
         if let Some(task) = self.feeds().remove(&id) {
             task.abort();
         }
+    }
+
+    pub fn leave(&self) {
+        self.leaving.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_leaving(&self) -> bool {
+        self.leaving.load(Ordering::Relaxed)
     }
 
     pub fn follow_scanner(&self, scans: Channel<Option<String>>) {

@@ -1,9 +1,9 @@
 //! One window at a time, by what this machine is. Its label decides which capability file holds for it.
 
 use fullhouse_box_office::terminal::{Record, Role};
-use tauri::{AppHandle, Manager, WebviewUrl, WebviewWindow, WebviewWindowBuilder, WindowEvent};
+use tauri::{AppHandle, Manager, WebviewUrl, WebviewWindow, WebviewWindowBuilder};
 
-use crate::{scanner, shell::Shell};
+use crate::{kiosk, scanner, shell::Shell};
 
 const SETUP: &str = "setup";
 const COUNTER: &str = "counter";
@@ -28,7 +28,7 @@ pub fn open(app: &AppHandle) -> tauri::Result<()> {
     let before: Vec<_> = app.webview_windows().into_values().collect();
     let window = build(app, label)?;
     match label {
-        KIOSK => keep_open(&window),
+        KIOSK => kiosk::keep_open(&window)?,
         COUNTER => scanner::listen(&window)?,
         _ => {}
     }
@@ -38,7 +38,7 @@ pub fn open(app: &AppHandle) -> tauri::Result<()> {
     Ok(())
 }
 
-/// A script that closed its own window would leave a kiosk without a screen.
+/// A script that closed its own window would leave a kiosk without a screen. In all frames: each has a `close` of its own.
 const STAYS_OPEN: &str = "for (const owner of [window, Object.getPrototypeOf(window)]) \
      Object.defineProperty(owner, 'close', { value() {}, writable: false, configurable: false });";
 
@@ -46,21 +46,21 @@ fn build(app: &AppHandle, label: &str) -> tauri::Result<WebviewWindow> {
     let window = WebviewWindowBuilder::new(app, label, WebviewUrl::App("index.html".into()))
         .title("Fullhouse box office")
         .disable_drag_drop_handler()
-        .initialization_script(STAYS_OPEN)
+        .initialization_script_for_all_frames(STAYS_OPEN)
         // Its own pages only, whatever a script or a dropped link wants.
         .on_navigation(|url| url.scheme() == "tauri" || url.as_str().starts_with("http://tauri.localhost"));
     match label {
-        KIOSK => window.fullscreen(true).decorations(false).resizable(false).closable(false).focused(true).build(),
+        KIOSK => window
+            .fullscreen(true)
+            .decorations(false)
+            .resizable(false)
+            .closable(false)
+            .always_on_top(true)
+            .visible_on_all_workspaces(true)
+            .devtools(false)
+            .focused(true)
+            .build(),
         COUNTER => window.inner_size(1280.0, 800.0).min_inner_size(1024.0, 700.0).maximized(true).build(),
         _ => window.inner_size(720.0, 680.0).center().build(),
     }
-}
-
-/// Alt-F4 and a window manager's cross close no kiosk; its PIN ends the program ([`crate::commands::leave_kiosk`]).
-fn keep_open(window: &WebviewWindow) {
-    window.on_window_event(|event| {
-        if let WindowEvent::CloseRequested { api, .. } = event {
-            api.prevent_close();
-        }
-    });
 }
