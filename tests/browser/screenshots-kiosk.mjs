@@ -1,18 +1,17 @@
 // Pictures of a kiosk in every state that its machine knows, by default into assets/screenshots/kiosk (KIOSK_PICTURES).
 
-import { mkdir, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { Cable } from './desk.mjs';
 import { browser, House, HUNG } from './house.mjs';
+import { brokenPrinter } from './printer.mjs';
 import { enrolled, holdCard, hurry, mapOf, readerOf, screensOf, touchSeat } from './till.mjs';
 
 const OUT = process.env.KIOSK_PICTURES ?? 'assets/screenshots/kiosk';
 const NAME = 'Kiosk 1';
-/** As `core/src/print/profile.rs` reads it. */
-const PRINTER = { paper: 'mm80', code_page: 'pc858', confirms: 'jobs', cuts: true, own_qr: false };
-
+/** A flight of the map's is over, and its sharp picture is there. */
+const MAP_RESTS_MS = 700;
 await mkdir(OUT, { recursive: true });
 const house = await House.open();
 const cable = await Cable.to(house.url);
@@ -33,6 +32,7 @@ try {
   const click = (id) => page.getByTestId(id).first().click();
   const picture = async (name) => {
     await page.evaluate(() => document.activeElement?.blur());
+    await page.waitForTimeout(MAP_RESTS_MS);
     await page.screenshot({ path: join(OUT, `${name}.png`) });
     console.log(name);
   };
@@ -109,14 +109,7 @@ try {
   await seen('kiosk-event');
 
   // A printer that says it is well, and then breaks in the middle.
-  await writeFile(
-    join(screens.folder, await terminal(), 'printer.json'),
-    JSON.stringify({
-      ...PRINTER,
-      place: { kind: 'network', address: printer.address },
-      drawer: 'two',
-    }),
-  );
+  await printer.standsAt(join(screens.folder, await terminal()));
   await hurry(page, 1_000);
   await seen('kiosk-event');
   await enter();
@@ -175,26 +168,4 @@ try {
   await screens.close();
   cable.close();
   await house.close();
-}
-
-/** Answers how it is, takes a part of a job, and is gone. */
-async function brokenPrinter() {
-  const WELL = 0x12;
-  const TAKEN_BYTES_MAX = 6_000;
-  const BREAKS_AFTER_MS = 3_000;
-  const server = createServer((socket) => {
-    let taken = 0;
-    socket.on('error', () => {});
-    socket.on('data', (bytes) => {
-      for (let at = 0; at + 2 < bytes.length; at++)
-        if (bytes[at] === 0x10 && bytes[at + 1] === 0x04) socket.write(Buffer.from([WELL]));
-      taken += bytes.length;
-      if (taken > TAKEN_BYTES_MAX) setTimeout(() => socket.destroy(), BREAKS_AFTER_MS);
-    });
-  }).listen(0, '127.0.0.1');
-  await new Promise((done) => server.once('listening', done));
-  return {
-    address: `127.0.0.1:${server.address().port}`,
-    close: () => server.close(),
-  };
 }
