@@ -20,6 +20,7 @@ import type {
   RefundWish,
   SeatStory,
   SectionBlocked,
+  ShiftCheckWhat,
   ShiftListed,
   ShiftMoveKind,
   ShiftReport,
@@ -159,6 +160,8 @@ export class TillHub extends Requests {
       amount_minor: amountMinor,
       reason,
     });
+  checkShift = (what: ShiftCheckWhat, skipped?: string) =>
+    this.again<ShiftReport>(`${AT}/shifts/current/checks`, { what, skipped });
   closeShift = (shift: string, counted: Denomination[], explanation: string | undefined) =>
     this.again<ShiftReport>(`${AT}/shifts/current/close`, {
       shift_id: shift,

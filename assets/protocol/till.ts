@@ -15,7 +15,16 @@ export interface TerminalSelf {
   profile: TerminalProfile;
   /** The provider's ids of the card readers that stand at it. */
   readers: string[];
+  /** The same, and how their provider said that they are. */
+  reader_states?: ReaderSeen[];
   now: string;
+}
+
+export interface ReaderSeen {
+  id: string;
+  state: 'online' | 'busy' | 'offline' | 'unknown';
+  /** When its provider said so. */
+  at: string | null;
 }
 
 export interface TerminalProfile {
@@ -245,6 +254,16 @@ export interface Denomination {
 }
 
 /** X while it is open, Z once it is closed. */
+export type ShiftCheckWhat = 'printer' | 'scanner';
+
+export interface ShiftCheck {
+  what: ShiftCheckWhat;
+  /** Why not; null: it works. */
+  skipped: string | null;
+  by: string;
+  at: string;
+}
+
 export interface ShiftReport {
   shift_id: string;
   terminal_name: string;
@@ -261,6 +280,8 @@ export interface ShiftReport {
   expected_minor: number;
   tenders: { kind: string; count: number; amount_minor: number }[];
   moves: { kind: ShiftMoveKind; amount_minor: number; reason: string; by: string; at: string }[];
+  /** What was tried as it began, the last word about each. Missing in reports from before it was. */
+  checks?: ShiftCheck[];
   closed: {
     z_number: number;
     closed_at: string;

@@ -54,6 +54,41 @@ pub struct ShiftMoveRequest {
     pub reason: String,
 }
 
+/// What is tried as a shift begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ShiftCheckWhat {
+    /// A test page came out.
+    Printer,
+    /// Its code was scanned and read right: printer, scanner and the keyboard's layout fit together.
+    Scanner,
+}
+
+impl ShiftCheckWhat {
+    /// As it is stored and spoken.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Printer => "printer",
+            Self::Scanner => "scanner",
+        }
+    }
+
+    /// What this name means.
+    pub fn read(name: &str) -> Option<Self> {
+        [Self::Printer, Self::Scanner].into_iter().find(|what| what.name() == name)
+    }
+}
+
+/// `POST /api/box-office/shifts/current/checks`: it works, or was skipped. The answer is the shift's X report.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShiftCheckRequest {
+    pub what: ShiftCheckWhat,
+    /// Why it was not tried, or does not work: 1 to 500 characters. None: it works.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<String>,
+}
+
 /// Coins or notes of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -102,6 +137,9 @@ pub struct ShiftReport {
     pub tenders: Vec<TenderSum>,
     /// In order.
     pub moves: Vec<ShiftMove>,
+    /// What was tried as the shift began, the last word about each; what is not named was not tried.
+    #[serde(default)]
+    pub checks: Vec<ShiftCheck>,
     /// None: the shift is open (X).
     pub closed: Option<ShiftClosed>,
     /// When this was read.
@@ -128,6 +166,15 @@ pub struct ShiftMove {
     pub kind: ShiftMoveKind,
     pub amount_minor: i64,
     pub reason: String,
+    pub by: String,
+    pub at: DateTime<Utc>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ShiftCheck {
+    pub what: ShiftCheckWhat,
+    /// Why it was not tried, or does not work; none: it works.
+    pub skipped: Option<String>,
     pub by: String,
     pub at: DateTime<Utc>,
 }

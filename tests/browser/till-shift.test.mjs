@@ -97,9 +97,31 @@ test('a test page is printed, and the scanner has to read it', async () => {
   await at.shows('test-waiting');
   await scan(at.page, 'ABCDEF123456');
   await at.says('test-scan', /another code/);
+  await at.says('check-printer', /Test page printed .*Cleo/);
   await scan(at.page, TEST_CODE);
   await at.says('test-scan', /reads what is printed/);
+  await at.says('check-scanner', /Test page scanned .*Cleo/);
   assert.equal(await at.page.getByTestId('move-amount').inputValue(), '');
+});
+
+test('a scanner that is missing is skipped with a reason, and the reports say so', async () => {
+  await at.stand(CLERK);
+  await openShift(at.page, '0', at.event.currency);
+  await shift();
+  await at.says('test-paper', /Before the first customer/);
+  await at.click('skip-scanner');
+  assert.ok(await at.page.getByTestId('skip-check-go').isDisabled(), 'there is a reason');
+  await at.fill('skip-check-reason', 'its cable is broken <img>');
+  await at.click('skip-check-go');
+  await at.says('check-scanner', /not scanned: its cable is broken <img>, Cleo/);
+  await at.says('check-printer', /Print a test page/);
+  await at.click('print-report');
+  const papers = at.page.getByTestId('papers');
+  await papers.filter({ hasText: 'its cable is broken' }).waitFor({ state: 'attached' });
+  assert.match(await papers.innerText().catch(() => papers.textContent()), /No test page/);
+  await at.click('shift-count');
+  await at.click('shift-close');
+  await at.says('z-report', /not scanned: its cable is broken/);
 });
 
 test('the books of a day close once every shift of it is closed, by a manager', async () => {

@@ -10,6 +10,7 @@
 //!
 //! Locks in order: what the verb itself locks (event, order, …), the shift.
 
+mod check; // printer and scanner, tried as it begins
 mod day; // the day's lock
 mod report; // X and Z
 
@@ -21,6 +22,7 @@ use sqlx::{PgPool, types::Json};
 use uuid::Uuid;
 
 pub use self::{
+    check::check,
     day::{DayError, lock as lock_day},
     report::{list, list_of_day, report},
 };

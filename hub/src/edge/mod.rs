@@ -129,6 +129,7 @@ fn api() -> OpenApiRouter<Hub> {
         .routes(routes!(shifts::shifts, shifts::open_shift))
         .routes(routes!(shifts::current_shift))
         .routes(routes!(shifts::move_cash))
+        .routes(routes!(shifts::check_shift))
         .routes(routes!(shifts::close_shift))
         .routes(routes!(shifts::one_shift))
         .routes(routes!(shifts::lock_day))

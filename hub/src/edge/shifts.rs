@@ -6,8 +6,8 @@ use axum::{Json, extract::State, http::StatusCode};
 use fullhouse_protocol::{
     clerk::StaffRole,
     shift::{
-        DayLockRequest, DayLocked, ShiftCloseRequest, ShiftListed, ShiftMoveKind, ShiftMoveRequest, ShiftOpenRequest,
-        ShiftReport, Shifts,
+        DayLockRequest, DayLocked, ShiftCheckRequest, ShiftCloseRequest, ShiftListed, ShiftMoveKind, ShiftMoveRequest,
+        ShiftOpenRequest, ShiftReport, Shifts,
     },
 };
 use serde_json::json;
@@ -66,6 +66,19 @@ pub async fn move_cash(
     }
     let asked = ShiftMoveRequest { reason: said(&body.reason)?, ..body };
     Ok(Json(shift::move_cash(pool, at(&acting)?, key, asked).await?))
+}
+
+/// Writes down whether the printer printed a test page and the scanner read it, or why that was skipped. The same again
+/// changes nothing.
+#[utoipa::path(post, path = "/api/box-office/shifts/current/checks", tag = "box office", request_body = ShiftCheckRequest,
+    responses((status = 200, body = ShiftReport), (status = "4XX", description = "`forbidden`, `bad_request`, `shift_required`")))]
+pub async fn check_shift(
+    State(pool): State<PgPool>,
+    Clerk(acting): Clerk,
+    Body(body): Body<ShiftCheckRequest>,
+) -> Result<Json<ShiftReport>, Problem> {
+    let skipped = body.skipped.as_deref().map(said).transpose()?;
+    Ok(Json(shift::check(pool, at(&acting)?, ShiftCheckRequest { skipped, ..body }).await?))
 }
 
 /// Closes the open shift with what was counted: the Z report. A variance is kept, with its explanation. Somebody else's

@@ -305,3 +305,73 @@ async fn what_is_sold_without_a_network_belongs_to_the_shift_in_which_its_seats_
     assert_eq!(z["closed"]["variance_minor"], 0);
     scene.close().await;
 }
+
+#[tokio::test]
+async fn printer_and_scanner_are_tried_or_skipped_with_a_reason_and_the_report_says_which() {
+    const CHECKS: &str = "/api/box-office/shifts/current/checks";
+    let scene = Scene::without_webhooks(Rows::new(1, 10), |_| {}).await;
+    let desk = Desk::open(&scene, "Window 2").await;
+    let till = desk.sign_in(&scene, "Ada", "clerk").await;
+    let works = json!({ "what": "printer" });
+    assert_eq!(till.post(CHECKS, works.clone()).await.code(), "shift_required");
+    assert_eq!(open(&till, 0).await["checks"], json!([]), "nothing was tried yet");
+
+    let printed = till.post(CHECKS, works.clone()).await.ok()["checks"].clone();
+    assert_eq!((&printed[0]["what"], &printed[0]["by"]), (&json!("printer"), &json!("Ada")));
+    assert!(printed[0]["skipped"].is_null() && printed[0]["at"].is_string(), "{printed}");
+    scene.clock.advance(TimeDelta::seconds(60)).await;
+    let again = till.post(CHECKS, works).await.ok()["checks"].clone();
+    assert_eq!(again, printed, "the same word again is the same word");
+
+    let skipped = |why: &str| json!({ "what": "scanner", "skipped": why });
+    till.post(CHECKS, skipped("its cable is broken")).await.ok();
+    let x = till.post(CHECKS, json!({ "what": "scanner" })).await.ok();
+    assert!(x["checks"][1]["skipped"].is_null(), "another one was found: the last word counts");
+    till.post(CHECKS, skipped("it broke as well")).await.ok();
+    for (wrong, code) in [
+        (skipped(""), "bad_request"),
+        (skipped(&"x".repeat(501)), "bad_request"),
+        (json!({ "what": "drawer" }), "json_invalid"),
+    ] {
+        assert_eq!(till.post(CHECKS, wrong.clone()).await.code(), code, "{wrong}");
+    }
+    let log: Vec<(String, String, String)> =
+        sqlx::query_as("select detail, reason, actor from audit where verb = 'shift_check' order by id")
+            .fetch_all(scene.database.pool())
+            .await
+            .unwrap();
+    let said: Vec<(&str, &str)> = log.iter().map(|(detail, reason, _)| (&**detail, &**reason)).collect();
+    assert_eq!(
+        said,
+        [
+            ("a test page was printed", "it works"),
+            ("the test page was not scanned", "its cable is broken"),
+            ("the test page was scanned", "it works"),
+            ("the test page was not scanned", "it broke as well"),
+        ]
+    );
+    assert!(log.iter().all(|(_, _, actor)| actor.contains("Ada")), "{log:?}");
+
+    let z = till.post(CLOSE, json!({ "counted": [] })).await.ok();
+    let what: Vec<&Value> = z["checks"].as_array().unwrap().iter().map(|check| &check["skipped"]).collect();
+    assert_eq!(what, [&Value::Null, &json!("it broke as well")]);
+    let kept = till.get(&format!("{SHIFTS}/{}", z["shift_id"].as_str().unwrap())).await.ok();
+    assert_eq!(kept["checks"], z["checks"], "a Z says what it said");
+    assert_eq!(till.post(CHECKS, json!({ "what": "printer" })).await.code(), "shift_required");
+    scene.close().await;
+}
+
+/// A Z that was kept before there were checks is read as one in which nothing was tried.
+#[test]
+fn a_report_of_an_earlier_version_has_no_checks() {
+    let report = json!({
+        "shift_id": Uuid::nil(), "terminal_id": Uuid::nil(), "terminal_name": "Window 2", "business_day": "2026-11-30",
+        "currency": "EUR", "opened_at": "2026-11-30T08:00:00Z", "opened_by": "Ada", "float_minor": 0,
+        "cash_sales": { "count": 0, "amount_minor": 0 }, "cash_back": { "count": 0, "amount_minor": 0 },
+        "pay_ins": { "count": 0, "amount_minor": 0 }, "pay_outs": { "count": 0, "amount_minor": 0 },
+        "drops": { "count": 0, "amount_minor": 0 }, "expected_minor": 0, "tenders": [], "moves": [], "closed": null,
+        "now": "2026-11-30T08:00:00Z",
+    });
+    let read: fullhouse_protocol::shift::ShiftReport = serde_json::from_value(report).unwrap();
+    assert!(read.checks.is_empty());
+}

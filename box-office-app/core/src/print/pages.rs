@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, NaiveDateTime, TimeZone, Utc};
 use fullhouse_paper::{currency::amount, words::Language};
-use fullhouse_protocol::shift::{ShiftMoveKind, ShiftReport};
+use fullhouse_protocol::shift::{ShiftCheck, ShiftCheckWhat, ShiftMoveKind, ShiftReport};
 
 use super::{page::Page, profile::Profile};
 use crate::scan::TEST_CODE;
@@ -150,6 +150,22 @@ pub fn report<Z: TimeZone>(report: &ShiftReport, language: Language, zone: &Z) -
     match &report.closed {
         Some(closed) => page.text(format!("{} {}, {}", say("report.closed"), when(closed.closed_at), closed.closed_by)),
         None => page.text(format!("{} {}", say("report.read"), when(report.now))),
+    }
+    for what in [ShiftCheckWhat::Printer, ShiftCheckWhat::Scanner] {
+        let said = report.checks.iter().find(|check| check.what == what);
+        let key = match (what, said.map(|check| &check.skipped)) {
+            (ShiftCheckWhat::Printer, Some(None)) => "report.page_printed",
+            (ShiftCheckWhat::Printer, _) => "report.page_not_printed",
+            (ShiftCheckWhat::Scanner, Some(None)) => "report.page_scanned",
+            (ShiftCheckWhat::Scanner, _) => "report.page_not_scanned",
+        };
+        page.text(match said {
+            None => say(key).to_owned(),
+            Some(ShiftCheck { skipped: Some(why), by, .. }) => format!("{}: {why}, {by}", say(key)),
+            Some(ShiftCheck { at, by, .. }) => {
+                format!("{} {}, {by}", say(key), at.with_timezone(zone).naive_local().format("%H:%M"))
+            }
+        });
     }
     page.rule();
     for tender in &report.tenders {

@@ -49,6 +49,7 @@ const COUNTER: &[Route] = &[
     ("GET", "/api/box-office/shifts"),
     ("POST", "/api/box-office/shifts"),
     ("GET", "/api/box-office/shifts/*"),
+    ("POST", "/api/box-office/shifts/current/checks"),
     ("POST", "/api/box-office/shifts/current/moves"),
     ("POST", "/api/box-office/shifts/current/close"),
     ("GET", "/api/staff/audit"),

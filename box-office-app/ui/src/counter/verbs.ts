@@ -24,6 +24,7 @@ export const VERBS: Record<string, string> = {
   shift_drop: 'into the safe',
   shift_pay_in: 'change from the safe',
   shift_pay_out: 'paid out',
+  shift_check: 'printer and scanner tried',
   shift_close: 'shift closed',
   day_lock: 'books of a day closed',
   staff_sign_in: 'signed in',

@@ -1,6 +1,7 @@
 // What a browser prints where there is no printer of tickets: the same papers that the core prints, as blocks. Text is
 // text: whatever a name contains, it stands on the paper as it is.
 
+import { checkLines } from '../lib/checks.ts';
 import {
   DAY_AND_CLOCK,
   money,
@@ -103,6 +104,7 @@ export function report(shift: ShiftReport): Paper {
         ? `Closed ${when(closed.closed_at)}, ${closed.closed_by}`
         : `Read ${when(shift.now)}`,
     },
+    ...checkLines(shift).map((text) => ({ text })),
     { rule: true },
     ...shift.tenders.map(({ kind, count, amount_minor }) => ({
       left: `${count} × ${kind}`,

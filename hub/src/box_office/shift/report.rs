@@ -10,7 +10,7 @@ use fullhouse_protocol::shift::{
 use sqlx::{PgPool, types::Json};
 use uuid::Uuid;
 
-use super::Stored;
+use super::{Stored, check::checks};
 use crate::{clock, db::Tx};
 
 /// The latest are listed.
@@ -52,6 +52,7 @@ pub async fn report(tx: &mut Tx, shift_id: Uuid) -> sqlx::Result<Option<ShiftRep
         expected_minor: sums.expected_minor(),
         tenders: tenders(tx, shift_id).await?,
         moves: moves(tx, shift_id).await?,
+        checks: checks(tx, shift_id).await?,
         closed: None,
         now,
     }))

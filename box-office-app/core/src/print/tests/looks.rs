@@ -1,6 +1,6 @@
 use chrono::{DateTime, FixedOffset};
 use fullhouse_protocol::shift::{
-    Denomination, ShiftClosed, ShiftMove, ShiftMoveKind, ShiftReport, ShiftSum, TenderSum,
+    Denomination, ShiftCheck, ShiftCheckWhat, ShiftClosed, ShiftMove, ShiftMoveKind, ShiftReport, ShiftSum, TenderSum,
 };
 
 use super::*;
@@ -56,6 +56,20 @@ fn z() -> ShiftReport {
             by: "Anna".to_owned(),
             at: at("2026-12-01T12:00:00Z"),
         }],
+        checks: vec![
+            ShiftCheck {
+                what: ShiftCheckWhat::Printer,
+                skipped: None,
+                by: "Anna".to_owned(),
+                at: at("2026-12-01T08:02:00Z"),
+            },
+            ShiftCheck {
+                what: ShiftCheckWhat::Scanner,
+                skipped: Some("its cable is broken".to_owned()),
+                by: "Anna".to_owned(),
+                at: at("2026-12-01T08:04:00Z"),
+            },
+        ],
         closed: Some(ShiftClosed {
             z_number: 41,
             closed_at: at("2026-12-01T17:00:00Z"),
