@@ -46,6 +46,18 @@ pub struct LeasedSeat {
     pub code: String,
     /// What it costs by ticket type, fees included, in minor units.
     pub prices: BTreeMap<String, i64>,
+    /// What stands on a ticket; none of a hub that does not tell it yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<LeasedPlace>,
+}
+
+/// A seat as people find it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LeasedPlace {
+    pub section: String,
+    /// Empty where people stand.
+    pub row: String,
+    pub number: String,
 }
 
 /// `GET /api/box-office/leases`: those of this terminal that are open.

@@ -16,7 +16,7 @@ use std::{
 };
 
 use fullhouse_protocol::lease::Lease;
-pub use fullhouse_protocol::lease::{OfflineSale, SoldSeat};
+pub use fullhouse_protocol::lease::{LeasedPlace, OfflineSale, SoldSeat};
 use thiserror::Error;
 use uuid::Uuid;
 
@@ -36,6 +36,8 @@ pub struct LeasedSeat {
     pub code: String,
     /// What it costs by ticket type, fees included, in minor units.
     pub prices: BTreeMap<String, i64>,
+    /// What stands on its ticket, if the hub said so.
+    pub place: Option<LeasedPlace>,
 }
 
 /// What a hub leased to this terminal.
@@ -56,7 +58,7 @@ pub struct Granted {
 impl From<Lease> for Granted {
     fn from(lease: Lease) -> Self {
         let seat = |s: fullhouse_protocol::lease::LeasedSeat| {
-            (s.seat_no, LeasedSeat { ticket_id: s.ticket_id, code: s.code, prices: s.prices })
+            (s.seat_no, LeasedSeat { ticket_id: s.ticket_id, code: s.code, prices: s.prices, place: s.place })
         };
         Self {
             lease_id: lease.lease_id,

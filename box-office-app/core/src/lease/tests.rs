@@ -39,6 +39,7 @@ fn granted(lease_id: Uuid, seats: std::ops::Range<i32>) -> Granted {
         ticket_id: Uuid::from_u128(1000 + u128::from(no.unsigned_abs())),
         code: format!("code-{no}"),
         prices: BTreeMap::from([("full".to_owned(), 2500), ("child".to_owned(), 1200)]),
+        place: None,
     };
     let seats = seats.map(|no| (no, seat(no))).collect();
     Granted {

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     hub,
-    lease::{CloseError, Granted, SellError, Sold, Wanted},
+    lease::{CloseError, Granted, LeasedPlace, SellError, Sold, Wanted},
     print::{Job, Page, Ticket},
     pulse,
     till::{BeginError, LeaseError, Settings, Standing, Till},
@@ -218,16 +218,26 @@ impl Offline {
     /// Leases seats, and sells from them from now on.
     pub async fn lease(&self, ask: LeaseRequest) -> Result<Uuid, OfflineError> {
         let till = self.till()?;
-        let target = format!("/api/events/{}", ask.event_id);
-        let page = self.0.relay.send(&Ask { method: "GET".into(), target, body: None, key: None }).await?;
-        let page: EventPage<'static> = super::relay::read(page)?;
+        // Without its seats, which are megabytes of a stadium: the lease brings its own.
+        let page = self.page(&format!("/api/events/{}?seats=none", ask.event_id)).await?;
         let staff = self.0.relay.staff_token();
         let lease_id = till.lease(&ask, staff.as_ref().map(Token::reveal)).await?;
         if let Some(granted) = till.granted(lease_id) {
-            self.halls().insert(lease_id, Arc::new(Hall::of(page, granted)));
+            let all = if granted.seats.values().all(|seat| seat.place.is_some()) {
+                None
+            } else {
+                // An older hub's. The seats are leased: without an answer paper has their numbers.
+                self.page(&format!("/api/events/{}", ask.event_id)).await.ok()
+            };
+            self.halls().insert(lease_id, Arc::new(Hall::of(page, all, granted)));
         }
         self.0.changed.notify_one();
         Ok(lease_id)
+    }
+
+    async fn page(&self, target: &str) -> Result<EventPage<'static>, OfflineError> {
+        let ask = Ask { method: "GET".into(), target: target.to_owned(), body: None, key: None };
+        Ok(super::relay::read(self.0.relay.send(&ask).await?)?)
     }
 
     /// Sells from a lease for cash, and prints. The money may be taken once this has answered.
@@ -350,13 +360,21 @@ async fn open(inner: &std::sync::Weak<Inner>, settings: Settings) -> Option<Till
 }
 
 impl Hall {
-    fn of(page: EventPage<'static>, granted: Granted) -> Self {
-        let wanted = |seat: &fullhouse_protocol::events::SeatInfo<'_>| granted.seats.contains_key(&seat.seat_no);
-        let place = |seat: fullhouse_protocol::events::SeatInfo<'static>| {
+    /// `all`: the page with its seats, of a hub that leases them without their places.
+    fn of(page: EventPage<'static>, all: Option<EventPage<'static>>, granted: Granted) -> Self {
+        let of_page = all.and_then(|page| page.seats).into_iter().flatten().map(|seat| {
             let (section, row, number) = (seat.section.into_owned(), seat.row.into_owned(), seat.number.into_owned());
-            (seat.seat_no, Place { seat_no: seat.seat_no, section, row, number })
-        };
-        let places = page.seats.into_iter().flatten().filter(wanted).map(place).collect();
+            Place { seat_no: seat.seat_no, section, row, number }
+        });
+        let leased = granted.seats.iter().filter_map(|(seat_no, seat)| {
+            let LeasedPlace { section, row, number } = seat.place.clone()?;
+            Some(Place { seat_no: *seat_no, section, row, number })
+        });
+        let places = of_page
+            .chain(leased)
+            .filter(|place| granted.seats.contains_key(&place.seat_no))
+            .map(|place| (place.seat_no, place))
+            .collect();
         let mut types: Vec<String> = Vec::new();
         for price in page.price_levels.into_iter().flat_map(|level| level.prices) {
             if !types.contains(&price.ticket_type) {

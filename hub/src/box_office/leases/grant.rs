@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use fullhouse_protocol::{
-    lease::{Lease, LeasedSeat},
+    lease::{Lease, LeasedPlace, LeasedSeat},
     seat::Status,
 };
 use sha2::{Digest, Sha256};
@@ -275,13 +275,15 @@ async fn granted(tx: &mut Tx, lease_id: Uuid) -> Result<Lease, GrantError> {
             .fetch_one(&mut **tx)
             .await?;
     let seats = sqlx::query!(
-        r#"select seat_no, ticket_id, code, prices as "prices: Json<BTreeMap<String, i64>>"
-           from lease_seat where lease_id = $1 order by seat_no"#,
+        r#"select s.seat_no, s.ticket_id, s.code, s.prices as "prices: Json<BTreeMap<String, i64>>",
+                  p.section, p.row_label as row, p.seat_label as number
+           from lease_seat s join event e on e.id = s.event_id
+           join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = s.seat_no
+           where s.lease_id = $1 order by s.seat_no"#,
         lease_id
     )
     .fetch_all(&mut **tx)
     .await?;
-    let seat = |no, ticket_id, code, prices| LeasedSeat { seat_no: no, ticket_id, code, prices };
     Ok(Lease {
         lease_id,
         event_id: lease.event_id,
@@ -289,6 +291,15 @@ async fn granted(tx: &mut Tx, lease_id: Uuid) -> Result<Lease, GrantError> {
         sells_for_s: lease.sells_for_s.cast_unsigned(),
         next_seq: lease.next_seq.cast_unsigned(),
         seats_max: usize::try_from(lease.seats_max).unwrap_or_default(),
-        seats: seats.into_iter().map(|s| seat(s.seat_no, s.ticket_id, s.code, s.prices.0)).collect(),
+        seats: seats
+            .into_iter()
+            .map(|s| LeasedSeat {
+                seat_no: s.seat_no,
+                ticket_id: s.ticket_id,
+                code: s.code,
+                prices: s.prices.0,
+                place: Some(LeasedPlace { section: s.section, row: s.row, number: s.number }),
+            })
+            .collect(),
     })
 }
