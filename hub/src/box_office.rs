@@ -16,6 +16,7 @@ pub mod leases; // seats that a terminal sells without a network
 pub mod seat; // a seat's story
 pub mod shift; // a drawer: opened, counted, closed
 pub mod will_call; // tickets that wait to be printed
+pub mod readers; // how card readers are
 pub mod terminals; // how terminals are; renamed, locked, revoked
 
 pub use self::{

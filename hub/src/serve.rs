@@ -26,6 +26,7 @@ use self::{
 use crate::{
     admission,
     auth::Auth,
+    box_office::readers,
     catalog::cache::EventCache,
     clock,
     config::Config,
@@ -199,6 +200,8 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
         tasks.spawn("sessions", delete_ended_sessions(hub.auth.clone(), stop.clone()));
         let (sweeper, keep_h) = (hub.config.sweeper.clone(), hub.config.desk.request_age_max_h);
         tasks.spawn("sweeper", hold::sweeper::run(sweeper, hub.pool.clone(), hub.desks.clone(), keep_h, stop.clone()));
+        let ask_s = hub.config.box_office.reader_ask_s;
+        tasks.spawn("readers", readers::run(hub.payments.clone(), hub.pool.clone(), ask_s, stop.clone()));
         tasks.spawn("payments", hub.payments.clone().run(hub.pool.clone(), stop.clone()));
         tasks.spawn("watch", watch::run(hub.pool.clone(), hub.metrics.clone(), stop.clone()));
         tasks.spawn("mail", send_mail(hub.clone(), post));

@@ -28,6 +28,47 @@ pub enum ReaderState {
     Unknown,
 }
 
+/// How a card reader is, as its provider said last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReaderIs {
+    /// It waits for a payment.
+    Online,
+    /// It collects one.
+    Busy,
+    /// Its provider does not reach it: switched off, or without a network.
+    Offline,
+    /// Its provider has not said, or not lately, or in a word that nobody here knows.
+    Unknown,
+}
+
+impl ReaderIs {
+    /// As it is stored and spoken.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Online => "online",
+            Self::Busy => "busy",
+            Self::Offline => "offline",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// What this name means; of a name that is none: nobody knows.
+    pub fn read(name: &str) -> Self {
+        [Self::Online, Self::Busy, Self::Offline].into_iter().find(|is| is.name() == name).unwrap_or(Self::Unknown)
+    }
+}
+
+/// A card reader that stands at a terminal. A hint for people: no payment is decided by it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ReaderSeen {
+    /// The provider's.
+    pub id: String,
+    pub state: ReaderIs,
+    /// When the provider said so; none: it has not.
+    pub at: Option<DateTime<Utc>>,
+}
+
 /// `POST /api/box-office/health`: how a terminal is. Once a minute, and when something changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -64,6 +105,9 @@ pub struct TerminalListed {
     pub locked_reason: Option<String>,
     /// The provider's ids of the card readers that stand at it.
     pub readers: Vec<String>,
+    /// The same, and how they are. Asked for while the terminal is heard of, twice a minute or so.
+    #[serde(default)]
+    pub reader_states: Vec<ReaderSeen>,
     /// As it said last, at `health_at`.
     pub health: Option<TerminalHealth>,
     pub health_at: Option<DateTime<Utc>>,
@@ -182,6 +226,9 @@ pub struct TerminalSelf {
     pub profile: TerminalProfile,
     /// The provider's ids of the card readers that stand at it.
     pub readers: Vec<String>,
+    /// The same, and how they are. Asked for while the terminal is heard of, twice a minute or so.
+    #[serde(default)]
+    pub reader_states: Vec<ReaderSeen>,
     /// The number of the next entry of its journal of sales without a network.
     pub next_seq: i64,
     pub now: DateTime<Utc>,

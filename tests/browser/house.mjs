@@ -111,6 +111,11 @@ export class House {
     if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
   }
 
+  /** Somebody pulls a card reader's plug, or puts it in again. */
+  switchReader(id, offline) {
+    return this.#control('reader', { id, offline });
+  }
+
   async #control(what, body) {
     const response = await fetch(`${await this.#providerUrl()}/_sim/${what}`, {
       method: 'POST',

@@ -13,6 +13,7 @@ import {
   holdCard,
   openHall,
   openShift,
+  readerOf,
   signIn,
   SUPERVISOR,
   touchSeat,
@@ -98,6 +99,39 @@ test('a part is paid in cash and the rest by card, and the drawer has the cash o
     undefined,
     { timeout: HUNG },
   );
+});
+
+test('a card reader that its provider does not reach is told at the counter', async () => {
+  const name = await at.stand(CLERK);
+  await at.says('reader-state', /Reader unknown/);
+  await at.house.switchReader(readerOf(name), true);
+  const asked = () =>
+    at.page.evaluate(async () => {
+      const authorization = `Bearer ${sessionStorage.getItem('fullhouse.till.terminal')}`;
+      const headers = { authorization, 'content-type': 'application/json' };
+      const health = { version: '1', paper: 'unknown', reader: 'unknown' };
+      const said = { method: 'POST', headers, body: JSON.stringify(health) };
+      await fetch('/api/box-office/health', said);
+      const self = await (await fetch('/api/box-office/terminal', { headers })).json();
+      return self.reader_states[0].state;
+    });
+  for (const end = Date.now() + HUNG; (await asked()) !== 'offline';) {
+    assert.ok(Date.now() < end, 'nobody asks the provider');
+    await at.page.waitForTimeout(100);
+  }
+  await at.page.reload();
+  await at.says('reader-state', /offline/);
+  await at.house.switchReader(readerOf(name), false);
+});
+
+test('seats for when the network fails are one key away', async () => {
+  await at.stand(CLERK);
+  await at.page.keyboard.press('F11');
+  await at.shows('leases-dialog');
+  await at.page.keyboard.press('F1');
+  await at.shows('leases-dialog');
+  await at.page.keyboard.press('Escape');
+  await at.page.getByTestId('leases-dialog').waitFor({ state: 'detached' });
 });
 
 test('the best seats together are held by one key', async () => {

@@ -226,6 +226,11 @@ impl Provider {
         assert_eq!(reader["action"]["status"], "succeeded", "{reader}");
     }
 
+    /// Somebody pulls a reader's plug, or puts it in again.
+    pub async fn switch_reader(&self, reader: &str, offline: bool) {
+        self.control("reader", json!({ "id": reader, "offline": offline })).await;
+    }
+
     /// Until a request of a kind is under way.
     pub async fn until_asked(&self, op: &str) {
         eventually(&format!("the provider is asked to {op}"), || async {

@@ -4,11 +4,13 @@
 //! - What is done to a terminal is in the audit log, in the same transaction; what changes nothing is not.
 //! - A lock works at once: whether a terminal is locked is read with its token, in each request.
 
-use fullhouse_protocol::terminal::{TerminalChange, TerminalHealth, TerminalListed, TerminalProfile, TerminalSelf};
+use fullhouse_protocol::terminal::{
+    ReaderSeen, TerminalChange, TerminalHealth, TerminalListed, TerminalProfile, TerminalSelf,
+};
 use sqlx::{PgPool, types::Json};
 use uuid::Uuid;
 
-use super::leases;
+use super::{leases, readers};
 
 use crate::{
     auth::{Deed, log},
@@ -18,26 +20,30 @@ use crate::{
 
 /// All terminals by name, and how they said that they are.
 pub async fn list(pool: &PgPool) -> sqlx::Result<Vec<TerminalListed>> {
+    let mut seen = readers::seen(pool, None).await?;
     let rows = sqlx::query!(
         r#"select t.id, t.name, t.role, t.attended, t.profile as "profile: Json<TerminalProfile>",
                   t.revoked_at is not null as "revoked!", t.locked_reason,
-                  t.health as "health: Json<TerminalHealth>", t.health_at,
-                  array(select r.id from reader r where r.terminal_id = t.id order by r.id) as "readers!"
+                  t.health as "health: Json<TerminalHealth>", t.health_at
            from terminal t order by t.name"#
     )
     .fetch_all(pool)
     .await?;
-    let listed = rows.into_iter().map(|t| TerminalListed {
-        id: t.id,
-        name: t.name,
-        role: t.role,
-        attended: t.attended,
-        profile: t.profile.0,
-        revoked: t.revoked,
-        locked_reason: t.locked_reason,
-        readers: t.readers,
-        health: t.health.map(|Json(health)| health),
-        health_at: t.health_at,
+    let listed = rows.into_iter().map(|t| {
+        let own: Vec<ReaderSeen> = seen.extract_if(.., |(at, _)| *at == t.id).map(|(_, reader)| reader).collect();
+        TerminalListed {
+            id: t.id,
+            name: t.name,
+            role: t.role,
+            attended: t.attended,
+            profile: t.profile.0,
+            revoked: t.revoked,
+            locked_reason: t.locked_reason,
+            readers: own.iter().map(|reader| reader.id.clone()).collect(),
+            reader_states: own,
+            health: t.health.map(|Json(health)| health),
+            health_at: t.health_at,
+        }
     });
     Ok(listed.collect())
 }
@@ -46,13 +52,14 @@ pub async fn list(pool: &PgPool) -> sqlx::Result<Vec<TerminalListed>> {
 pub async fn who_am_i(pool: &PgPool, terminal_id: Uuid) -> sqlx::Result<TerminalSelf> {
     let t = sqlx::query!(
         r#"select t.name, t.role, t.attended, t.locked_reason, t.profile as "profile: Json<TerminalProfile>",
-                  array(select r.id from reader r where r.terminal_id = t.id order by r.id) as "readers!",
                   db_clock() as "now!"
            from terminal t where t.id = $1"#,
         terminal_id
     )
     .fetch_one(pool)
     .await?;
+    let seen = readers::seen(pool, Some(terminal_id)).await?;
+    let reader_states: Vec<ReaderSeen> = seen.into_iter().map(|(_, reader)| reader).collect();
     let next_seq = leases::next_seq(&mut *pool.acquire().await?, terminal_id).await?.cast_signed();
     Ok(TerminalSelf {
         terminal_id,
@@ -61,7 +68,8 @@ pub async fn who_am_i(pool: &PgPool, terminal_id: Uuid) -> sqlx::Result<Terminal
         attended: t.attended,
         locked_reason: t.locked_reason,
         profile: t.profile.0,
-        readers: t.readers,
+        readers: reader_states.iter().map(|reader| reader.id.clone()).collect(),
+        reader_states,
         next_seq,
         now: t.now,
     })

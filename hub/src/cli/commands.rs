@@ -7,7 +7,7 @@ use ed25519_dalek::VerifyingKey;
 use fullhouse_paper::{fonts::Fonts, text};
 use fullhouse_protocol::{
     events::EventPage,
-    terminal::{EnrolmentRequest, TerminalChange, TerminalRole},
+    terminal::{EnrolmentRequest, ReaderSeen, TerminalChange, TerminalRole},
     tickets::{DeadTickets, TicketKeys},
 };
 use sqlx::PgPool;
@@ -110,7 +110,7 @@ pub async fn mails(pool: &PgPool, state: &str) -> anyhow::Result<Report> {
     Ok(Report { text, failed: false })
 }
 
-/// Terminals, their readers, and how they said that they are, one a line.
+/// Terminals, their readers, how they said that they are, and what the readers' provider said, one a line.
 pub async fn terminals(pool: &PgPool) -> anyhow::Result<Report> {
     let mut text = String::new();
     for t in terminals::list(pool).await? {
@@ -127,7 +127,12 @@ pub async fn terminals(pool: &PgPool) -> anyhow::Result<Report> {
             _ => String::new(),
         };
         let role = if t.attended { format!("{}, attended", t.role) } else { t.role };
-        let _ = writeln!(text, "{}\t{role}\t{token}\t{}{health}", t.name, t.readers.join(" "));
+        let said = |reader: ReaderSeen| {
+            let at = reader.at?.format("%Y-%m-%dT%H:%M:%SZ");
+            Some(format!("\t{} {} at {at}", reader.id, reader.state.name()))
+        };
+        let provider: String = t.reader_states.into_iter().filter_map(said).collect();
+        let _ = writeln!(text, "{}\t{role}\t{token}\t{}{health}{provider}", t.name, t.readers.join(" "));
     }
     Ok(Report { text, failed: false })
 }

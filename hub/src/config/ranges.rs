@@ -46,6 +46,7 @@ const EXCEPTIONS: &[(&str, RangeInclusive<i64>, &str)] = &[
     ("payment.pay_margin_s", 0..=3600, "0: a payment may start in the hold's last second"),
     ("payment.worker_tick_ms", 10..=60_000, "each tick is a statement"),
     ("retention.people_days", 0..=36_500, "0: nobody is forgotten by themselves"),
+    ("box_office.reader_ask_s", 5..=120, "what a reader's provider said five minutes ago is not believed"),
     ("box_office.day_begins_h", 0..=12, "a day in the books begins at night or in the morning"),
     ("mail.lease_s", 2..=86_400, "half of it is the longest that sending may take"),
     ("payment.webhook_body_max_bytes", 1024..=64 << 20, "below that no event fits in"),

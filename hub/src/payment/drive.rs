@@ -112,7 +112,7 @@ impl One<'_> {
                 let (installation, attempt_id, refund_id) = (row.installation, row.id, refund.id);
                 Call::refund(Back { installation, attempt_id, refund_id, pi_id: pi_id()?, amount }, n)?
             }
-            Op::Get | Op::ListRefunds | Op::Books => anyhow::bail!("reads have no key"),
+            Op::Get | Op::ListRefunds | Op::Books | Op::Reader => anyhow::bail!("reads have no key"),
         })
     }
 

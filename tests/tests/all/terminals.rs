@@ -1,6 +1,7 @@
 //! How terminals are, and what operators do about them: renamed, locked, revoked, each in the audit log.
 
-use fullhouse_tests::{fan::Fan, rows::Rows, scene::Scene, till::Till};
+use chrono::TimeDelta;
+use fullhouse_tests::{eventually, fan::Fan, provider::key, rows::Rows, scene::Scene, till::Till};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
@@ -110,5 +111,54 @@ async fn a_locked_terminal_only_reports_and_a_revoked_one_is_nobody() {
         let refused = sqlx::query(statement).execute(scene.database.pool()).await.unwrap_err();
         assert_eq!(fullhouse::db::constraint(&refused), Some("audit_stays"), "{statement}");
     }
+    scene.close().await;
+}
+
+#[tokio::test]
+async fn how_a_card_reader_is_its_provider_says_and_looking_asks_nobody() {
+    const READER: &str = "tmr_window_1";
+    let scene = Scene::without_webhooks(Rows::new(1, 10), |_| {}).await;
+    let operator = scene.operator().await;
+    Till::place_reader(&scene.database, "Window 1", READER).await;
+    let own = async || scene.till.get("/api/box-office/terminal").await.ok()["reader_states"][0].clone();
+    let until = async |state: &str| {
+        eventually(&format!("the reader is {state}"), || async {
+            let reader = own().await;
+            (reader["state"] == state).then_some(reader)
+        })
+        .await
+    };
+    assert_eq!(own().await, json!({ "id": READER, "state": "unknown", "at": null }), "nobody has asked yet");
+
+    // Asked once the terminal is heard of.
+    let health = json!({ "version": "1", "paper": "ok", "reader": "unknown" });
+    scene.till.post("/api/box-office/health", health.clone()).await;
+    let online = until("online").await;
+    assert!(online["at"].is_string());
+    for _ in 0..20 {
+        assert_eq!(own().await, online);
+        scene.till.post("/api/box-office/health", health.clone()).await;
+    }
+    assert_eq!(listed(&operator, "Window 1").await["reader_states"], json!([online]), "operators see the same");
+    assert_eq!(scene.provider.requests("reader").await.len(), 1, "twenty looks and heartbeats asked nobody");
+
+    // It collects a payment; then somebody pulls its plug.
+    let held = scene.till.hold(scene.event, &[1]).await.ok();
+    let open = scene.till.sell_by_card(&held, &key(), READER).await.ok()["order"].clone();
+    scene.till.until_in_time(&scene.clock, &open, &["action_required"]).await;
+    scene.clock.advance(TimeDelta::seconds(31)).await;
+    until("busy").await;
+    scene.provider.present_card(READER).await;
+    scene.till.until_in_time(&scene.clock, &open, &["captured"]).await;
+    scene.provider.switch_reader(READER, true).await;
+    scene.clock.advance(TimeDelta::seconds(31)).await;
+    until("offline").await;
+
+    // Switched off with its terminal: what was said long ago is not known.
+    scene.clock.advance(TimeDelta::minutes(6)).await;
+    assert_eq!(own().await["state"], "unknown");
+    scene.provider.switch_reader(READER, false).await;
+    scene.till.post("/api/box-office/health", health).await;
+    until("online").await;
     scene.close().await;
 }

@@ -1,7 +1,7 @@
 // Whoever looks after terminals sees which of them need a hand.
 
 import { expect, it } from 'vitest';
-import { standing, type TerminalListed } from './terminals.ts';
+import { reader, readerAt, standing, type TerminalListed } from './terminals.ts';
 
 const NOW = '2026-11-30T20:00:00Z';
 const AT = '2026-11-30T19:59:00Z';
@@ -24,6 +24,17 @@ it('asks for a hand without paper, printer or reader', () => {
     ).toBe('bad');
   const health = { version: '1', paper: 'ok', reader: 'offline' } as const;
   expect(standing(terminal({ health }), NOW)).toBe('bad');
+});
+
+it('believes what the reader’s provider said before what the terminal had heard', () => {
+  const said = (...states: string[]) =>
+    terminal({ reader_states: states.map((state) => ({ state, at: AT })) });
+  expect(reader(said('offline'))).toBe('offline');
+  expect(standing(said('online', 'offline'), NOW)).toBe('bad');
+  expect(reader(said('busy'))).toBe('ok');
+  expect(reader(said('unknown'))).toBe('ok'); // as the terminal said
+  expect(readerAt(said('unknown'))).toBe(null);
+  expect(readerAt(said('busy'))).toBe(AT);
 });
 
 it('is silent if it said nothing for minutes, whatever it said last', () => {

@@ -14,6 +14,8 @@ export interface TerminalListed {
     reader: 'ok' | 'offline' | 'none' | 'unknown';
   } | null;
   health_at: string | null;
+  /** What the readers' provider told the hub; missing from one that does not ask. */
+  reader_states?: { state: string; at: string | null }[];
 }
 
 export const PAPER: Record<NonNullable<TerminalListed['health']>['paper'], Key> = {
@@ -31,15 +33,24 @@ export const READER: Record<NonNullable<TerminalListed['health']>['reader'], Key
   unknown: 'staff.reader_unknown',
 };
 
+/** How its readers are: as their provider told the hub, which is later than what the terminal heard of it. */
+export function reader({ health, reader_states }: TerminalListed): keyof typeof READER {
+  const told = reader_states?.filter(({ state }) => state !== 'unknown') ?? [];
+  if (told.length === 0) return health?.reader ?? 'unknown';
+  return told.some(({ state }) => state === 'offline') ? 'offline' : 'ok';
+}
+
+/** When that was said; null if it was the terminal alone that said something. */
+export const readerAt = ({ reader_states }: TerminalListed): string | null =>
+  reader_states?.find(({ state }) => state !== 'unknown')?.at ?? null;
+
 /** A terminal speaks once a minute: whoever is silent for three is off, or cut off. */
 const SILENT_MS = 180_000;
 
 /** `bad`: somebody has to go there. */
-export function standing(
-  { health, health_at }: TerminalListed,
-  now: string,
-): 'good' | 'bad' | 'silent' {
+export function standing(terminal: TerminalListed, now: string): 'good' | 'bad' | 'silent' {
+  const { health, health_at } = terminal;
   if (!health || !health_at || Date.parse(now) - Date.parse(health_at) > SILENT_MS) return 'silent';
-  const asks = ['out', 'offline'].includes(health.paper) || health.reader === 'offline';
+  const asks = ['out', 'offline'].includes(health.paper) || reader(terminal) === 'offline';
   return asks ? 'bad' : 'good';
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use fullhouse_protocol::terminal::{PaperState, ReaderState, TerminalHealth};
-use serde_json::json;
+use fullhouse_protocol::terminal::{PaperState, ReaderIs, ReaderState, TerminalHealth};
+use serde_json::{Value, json};
 use tokio::time::{self, Instant};
 
 use super::{Ask, Relay, papers::Papers};
@@ -37,12 +37,28 @@ fn is_due(last: Option<(PaperState, Duration)>, paper: PaperState) -> bool {
     last.is_none_or(|(told, ago)| told != paper || ago >= TELL_EVERY)
 }
 
-/// Whether one stands here. How it is, its provider knows.
+/// How the readers here are, as their provider told the hub.
 async fn reader(relay: &Relay) -> ReaderState {
-    let known = relay.terminal().await.ok();
-    match known.and_then(|terminal| Some(terminal["readers"].as_array()?.is_empty())) {
-        Some(true) => ReaderState::None,
-        Some(false) | None => ReaderState::Unknown,
+    relay.terminal().await.map_or(ReaderState::Unknown, |terminal| worst(&terminal))
+}
+
+/// One that can't be reached is what somebody has to see to. A hub that says nothing of them knows nothing.
+fn worst(terminal: &Value) -> ReaderState {
+    let readers = terminal["readers"].as_array().map_or(0, Vec::len);
+    let said: Vec<ReaderIs> = terminal["reader_states"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|reader| ReaderIs::read(reader["state"].as_str().unwrap_or_default()))
+        .collect();
+    if readers == 0 && said.is_empty() {
+        ReaderState::None
+    } else if said.contains(&ReaderIs::Offline) {
+        ReaderState::Offline
+    } else if said.is_empty() || said.contains(&ReaderIs::Unknown) {
+        ReaderState::Unknown
+    } else {
+        ReaderState::Ok
     }
 }
 
@@ -55,6 +71,22 @@ async fn send(relay: &Relay, health: &TerminalHealth) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_reader_is_as_its_provider_said_and_unknown_to_a_hub_that_does_not_say() {
+        let at = |states: &[&str]| {
+            let said: Vec<Value> = states.iter().map(|state| json!({ "id": "tmr_1", "state": state })).collect();
+            worst(&json!({ "readers": states, "reader_states": said }))
+        };
+        assert_eq!(at(&[]), ReaderState::None);
+        assert_eq!(at(&["online"]), ReaderState::Ok);
+        assert_eq!(at(&["busy"]), ReaderState::Ok);
+        assert_eq!(at(&["online", "offline"]), ReaderState::Offline);
+        assert_eq!(at(&["updating"]), ReaderState::Unknown, "a word of a later hub's");
+        assert_eq!(worst(&json!({ "readers": ["tmr_1"] })), ReaderState::Unknown, "an older hub");
+        assert_eq!(worst(&json!({ "readers": [] })), ReaderState::None);
+        assert_eq!(worst(&json!({})), ReaderState::None);
+    }
 
     #[test]
     fn what_changes_is_told_at_once_and_what_stays_once_a_minute() {

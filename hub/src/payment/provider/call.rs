@@ -17,6 +17,8 @@ pub enum Op {
     StopReader,
     /// A page of the provider's books.
     Books,
+    /// How a card reader is.
+    Reader,
 }
 
 impl Op {
@@ -31,12 +33,13 @@ impl Op {
             Op::ListRefunds => "list_refunds",
             Op::StopReader => "stop_reader",
             Op::Books => "books",
+            Op::Reader => "reader",
         }
     }
 
     /// Reads need no key, may be repeated freely, and have a shorter time.
     pub fn is_read(self) -> bool {
-        matches!(self, Op::Get | Op::ListRefunds | Op::Books)
+        matches!(self, Op::Get | Op::ListRefunds | Op::Books | Op::Reader)
     }
 }
 
@@ -141,6 +144,12 @@ impl Call {
     pub fn stop_reader(attempt_id: Uuid, reader_id: &str, n: i32) -> Self {
         let path = format!("/v1/terminal/readers/{}/cancel_action", segment(reader_id));
         Self::write(Op::StopReader, path, numbered(attempt_id, "stop_reader", n), Vec::new())
+    }
+
+    /// How a reader is.
+    pub fn reader(reader_id: &str) -> Self {
+        let path = format!("/v1/terminal/readers/{}", segment(reader_id));
+        Self { op: Op::Reader, path, idem_key: None, body: Vec::new() }
     }
 
     pub fn capture(attempt_id: Uuid, pi_id: &str, n: i32) -> Self {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use fullhouse_protocol::terminal::ReaderIs;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -123,8 +124,22 @@ pub struct BalanceTransaction {
 #[derive(Debug, Clone, Deserialize)]
 pub struct Reader {
     pub id: String,
+    /// `online`, `offline`, or nothing.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub status: String,
     #[serde(default)]
     pub action: Option<ReaderAction>,
+}
+
+impl Reader {
+    /// As people are told. A word that we have never heard of is not known.
+    pub fn state(&self) -> ReaderIs {
+        let collects = self.action.as_ref().is_some_and(|action| action.status == "in_progress");
+        match ReaderIs::read(&self.status) {
+            ReaderIs::Online if collects => ReaderIs::Busy,
+            is => is,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -211,6 +226,26 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reader_is_what_its_provider_says_in_words_that_we_know() {
+        let state = |reader: Value| serde_json::from_value::<Reader>(reader).unwrap().state();
+        let collects = |status: &str| serde_json::json!({"type": "process_payment_intent", "status": status});
+        for (reader, is) in [
+            (serde_json::json!({"id": "tmr_1", "status": "online", "action": null}), ReaderIs::Online),
+            (serde_json::json!({"id": "tmr_1", "status": "online", "action": collects("in_progress")}), ReaderIs::Busy),
+            (serde_json::json!({"id": "tmr_1", "status": "online", "action": collects("failed")}), ReaderIs::Online),
+            (
+                serde_json::json!({"id": "tmr_1", "status": "offline", "action": collects("in_progress")}),
+                ReaderIs::Offline,
+            ),
+            (serde_json::json!({"id": "tmr_1", "status": "updating", "battery": 3}), ReaderIs::Unknown),
+            (serde_json::json!({"id": "tmr_1", "status": null}), ReaderIs::Unknown),
+            (serde_json::json!({"id": "tmr_1"}), ReaderIs::Unknown),
+        ] {
+            assert_eq!(state(reader.clone()), is, "{reader}");
+        }
+    }
 
     #[test]
     fn what_we_do_not_know_does_not_break_what_we_do() {

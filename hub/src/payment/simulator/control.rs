@@ -9,13 +9,14 @@ use axum::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Simulator, ledger, rules::Rule, world::World};
+use super::{Simulator, ledger, reader, rules::Rule, world::World};
 
 pub fn routes() -> Router<Simulator> {
     Router::new()
         .route("/_sim/reset", post(reset))
         .route("/_sim/clock", post(clock))
         .route("/_sim/rules", post(rules).get(show_rules))
+        .route("/_sim/reader", post(reader))
         .route("/_sim/webhook", post(webhook))
         .route("/_sim/webhooks", get(webhooks))
         .route("/_sim/replay", post(replay))
@@ -72,6 +73,20 @@ async fn rules(State(sim): State<Simulator>, Json(rules): Json<Vec<Rule>>) -> St
 
 async fn show_rules(State(sim): State<Simulator>) -> Json<Vec<Rule>> {
     Json(sim.world().rules.clone())
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Switch {
+    id: String,
+    offline: bool,
+}
+
+/// Switches a card reader off, or on.
+async fn reader(State(sim): State<Simulator>, Json(switch): Json<Switch>) -> StatusCode {
+    let mut world = sim.world();
+    world.changed = true;
+    if reader::switch(&mut world, &switch.id, switch.offline) { StatusCode::NO_CONTENT } else { StatusCode::NOT_FOUND }
 }
 
 #[derive(Deserialize)]

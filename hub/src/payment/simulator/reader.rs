@@ -23,6 +23,9 @@ const PREFIX: &str = "tmr_";
 pub struct Reader {
     pub id: String,
     pub action: Option<Action>,
+    /// It can't be reached, until somebody switches it on.
+    #[serde(default)]
+    pub offline: bool,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -52,7 +55,8 @@ impl Reader {
         });
         json!({
             "id": self.id, "object": "terminal.reader", "action": action, "device_type": "simulated_wisepos_e",
-            "label": self.id, "livemode": false, "status": "online", "metadata": {},
+            "label": self.id, "livemode": false,
+            "status": if self.offline { "offline" } else { "online" }, "metadata": {},
         })
     }
 }
@@ -63,8 +67,9 @@ fn refused(code: &str, message: &str) -> Reply {
     reply
 }
 
-fn unreachable(effect: &Effect) -> Option<Reply> {
-    let offline = effect.reader.as_ref().is_some_and(|reader| reader.offline);
+fn unreachable(world: &World, id: &str, effect: &Effect) -> Option<Reply> {
+    let offline = effect.reader.as_ref().is_some_and(|reader| reader.offline)
+        || world.readers.get(id).is_some_and(|reader| reader.offline);
     offline.then(|| refused("terminal_reader_offline", "The reader can't be reached."))
 }
 
@@ -72,7 +77,7 @@ fn reader<'w>(world: &'w mut World, id: &str) -> Result<&'w mut Reader, Reply> {
     if !id.starts_with(PREFIX) {
         return Err(Reply::missing("reader", id));
     }
-    Ok(world.readers.entry(id.to_owned()).or_insert_with(|| Reader { id: id.to_owned(), action: None }))
+    Ok(world.readers.entry(id.to_owned()).or_insert_with(|| Reader { id: id.to_owned(), ..Reader::default() }))
 }
 
 pub fn list(world: &World) -> Reply {
@@ -87,12 +92,19 @@ pub fn get(world: &mut World, id: &str) -> Reply {
     }
 }
 
+/// Somebody switches the reader off, or on.
+pub fn switch(world: &mut World, id: &str, offline: bool) -> bool {
+    let Ok(reader) = reader(world, id) else { return false };
+    reader.offline = offline;
+    true
+}
+
 /// Tells the reader to collect a payment. Answers at once: nothing is authorised by that.
 pub fn process(world: &mut World, id: &str, params: &Params, effect: &Effect) -> Reply {
     if let Err(reply) = reader(world, id) {
         return reply;
     }
-    if let Some(reply) = unreachable(effect) {
+    if let Some(reply) = unreachable(world, id, effect) {
         return reply;
     }
     let intent = params.get("payment_intent").unwrap_or_default();
@@ -125,7 +137,7 @@ pub fn cancel_action(world: &mut World, id: &str, effect: &Effect) -> Reply {
     if let Err(reply) = reader(world, id) {
         return reply;
     }
-    if let Some(reply) = unreachable(effect) {
+    if let Some(reply) = unreachable(world, id, effect) {
         return reply;
     }
     if effect.reader.as_ref().is_some_and(|reader| reader.cancel_race) {
