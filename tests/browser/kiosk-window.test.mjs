@@ -302,3 +302,21 @@ test('its PIN ends it, and a wrong one does not', async () => {
   await touch('exit-leave');
   await window.gone();
 });
+
+test('a window that is closed past its page opens again, and a page that ends begins anew', async () => {
+  await desk.end('terminal', window);
+  window = await desk.start();
+  await window.shows('kiosk-event');
+  await desk.press(1, { x: 1079, y: 300 });
+  const before = await desk.look();
+  const page = async () => (await desk.processes('terminal', 'WebKitWebProces')).at(-1);
+  const anew = (what, old) =>
+    until(what, async () => (await page()) !== old && (await desk.look()) === before);
+  const first = await page();
+  await window.closeTab().catch(() => {}); // the driver loses its window
+  await anew('a window that was closed is there again', first);
+  const second = await page();
+  process.kill(second);
+  await anew('another page draws the screen', second);
+  await desk.end('terminal', window);
+});

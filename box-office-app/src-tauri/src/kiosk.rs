@@ -8,8 +8,8 @@ use std::{os::unix::process::CommandExt, process::Command};
 
 use gtk::{
     ApplicationWindow,
-    gdk::{self, ModifierType, SeatCapabilities, WindowState, keys::constants as key},
-    glib::{self, Propagation},
+    gdk::{self, ModifierType, SeatCapabilities, keys::constants as key},
+    glib::Propagation,
     prelude::*,
 };
 use tauri::{AppHandle, Manager, WebviewWindow, WindowEvent};
@@ -30,7 +30,6 @@ pub fn keep_open(window: &WebviewWindow) -> tauri::Result<()> {
     window.run_on_main_thread(move || {
         if let Ok(window) = shown.gtk_window() {
             take_keys(&window);
-            fill_the_screen(&window);
         }
     })
 }
@@ -57,17 +56,6 @@ fn keep_whole(view: &WebView, app: AppHandle) {
             let error = Command::new(program).args(std::env::args_os().skip(1)).exec();
             eprintln!("box-office: the kiosk's window is gone: {error}");
         }
-    });
-}
-
-/// Whoever makes it smaller, it fills the screen again.
-fn fill_the_screen(window: &ApplicationWindow) {
-    window.connect_window_state_event(|window, event| {
-        if !event.new_window_state().contains(WindowState::FULLSCREEN) {
-            let window = window.clone();
-            glib::idle_add_local_once(move || window.fullscreen()); // after whatever is being done to it
-        }
-        Propagation::Proceed
     });
 }
 
