@@ -154,10 +154,6 @@ try {
   await other.screenshot({ path: join(OUT, 'staff.png') });
   cable.plugIn();
   await other.context().close();
-  cable.pull();
-  await click('lang-en');
-  await hurry(page, 1_000).catch(() => {});
-  cable.plugIn();
 
   async function terminal() {
     return house.sql(`select id from terminal where name = '${NAME}'`);
