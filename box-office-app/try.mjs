@@ -12,9 +12,9 @@ const built = join(process.env.CARGO_TARGET_DIR ?? 'target', 'debug');
 const NAME = role === 'counter' ? 'Demo counter' : 'Demo kiosk';
 const READER = role === 'counter' ? 'tmr_demo_counter' : 'tmr_demo_kiosk';
 const PEOPLE = [
-  { name: 'Cleo', role: 'clerk', pin: '111111' },
-  { name: 'Sora', role: 'supervisor', pin: '222222' },
-  { name: 'Mika', role: 'manager', pin: '333333' },
+  { name: 'Cleo', role: 'clerk', pin: '471100' },
+  { name: 'Sora', role: 'supervisor', pin: '582200' },
+  { name: 'Mika', role: 'manager', pin: '693300' },
 ];
 const PROVIDER_KEY = 'sk_test_demo';
 const why = ['--reason', 'the demo', '--by', 'the demo'];
@@ -56,13 +56,13 @@ const fresh = !existsSync(join(home, 'terminal.json'));
 if (fresh) {
   const code = fullhouse(['terminal', 'enrol', name, '--role', role, ...why]);
   args.push('--code', /[0-9A-Z]{5}-[0-9A-Z]{5}/.exec(code)[0]);
+  const members = fullhouse(['staff', 'list'])
+    .split('\n')
+    .map((line) => line.split('\t')[0]);
   for (const { name, role, pin } of PEOPLE) {
-    try {
+    if (!members.includes(name))
       fullhouse(['staff', 'add', name, '--role', role, ...why], 'a long enough password\n');
-      fullhouse(['staff', 'pin', name, ...why], `${pin}\n`);
-    } catch {
-      // They are members already.
-    }
+    fullhouse(['staff', 'pin', name, ...why], `${pin}\n`);
   }
 }
 
