@@ -30,6 +30,9 @@ fn main() {
         "print_report",
         "print_test_page",
         "follow_scanner",
+        "turn_customer",
+        "show_customer",
+        "follow_customer",
     ];
     let manifest = tauri_build::AppManifest::new().commands(commands);
     tauri_build::try_build(tauri_build::Attributes::new().app_manifest(manifest))

@@ -33,6 +33,9 @@ function keycode(letter) {
 }
 
 /** A port that nobody listens on now. */
+/** Letters have edges of many shades; a window that is not drawn yet has one or two colours. */
+const A_BLANK_WINDOW = 16;
+
 export async function freePort() {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -173,10 +176,46 @@ export class Desk {
 
   /** What the whole screen shows, as a number: the same one is the same picture. */
   async look() {
-    const args = ['-display', this.display, '-window', 'root', '-depth', '8', 'rgb:-'];
+    return createHash('sha256')
+      .update(await this.#pixels('root'))
+      .digest('hex');
+  }
+
+  /** What a window shows, by its number: three bytes a pixel. */
+  async #pixels(window) {
+    const args = ['-display', this.display, '-window', window, '-depth', '8', 'rgb:-'];
     const options = { encoding: 'buffer', maxBuffer: 1 << 26, timeout: HUNG };
     const { stdout } = await promisify(execFile)('import', args, options);
-    return createHash('sha256').update(stdout).digest('hex');
+    return stdout;
+  }
+
+  /** Waits until so many windows of this title are on the screen. */
+  async windows(title, count) {
+    await this.#until(
+      `${count} windows called ${title}`,
+      async () => (await this.#called(title)).length === count,
+    );
+  }
+
+  async #called(title) {
+    const env = { ...process.env, DISPLAY: this.display };
+    const search = ['search', '--onlyvisible', '--name', `^${title}$`];
+    const found = promisify(execFile)('xdotool', search, { env, timeout: HUNG });
+    const { stdout } = await found.catch(() => ({ stdout: '' })); // none is an error there
+    return stdout.split('\n').filter(Boolean);
+  }
+
+  /** Waits until a window shows words that it did not show before, and answers with its picture, as a number. */
+  async changes(title, before) {
+    let now;
+    await this.#until(`another picture in ${title}`, async () => {
+      const pixels = await this.#pixels((await this.#called(title))[0]);
+      const colours = new Set();
+      for (let at = 0; at + 2 < pixels.length; at += 3) colours.add(pixels.readUIntBE(at, 3));
+      now = createHash('sha256').update(pixels).digest('hex');
+      return colours.size > A_BLANK_WINDOW && now !== before;
+    });
+    return now;
   }
 
   /** Processes of an app's, by what they are called. */
@@ -223,7 +262,10 @@ export class Desk {
       signal: AbortSignal.timeout(STARTS_WITHIN_MS),
     });
     const { value } = await response.json();
-    if (!response.ok) throw new Error(`${method} ${path}: ${value.error}: ${value.message}`);
+    if (!response.ok)
+      throw new Error(`${method} ${path}: ${value.error}: ${value.message}`, {
+        cause: value.error,
+      });
     return value;
   }
 
@@ -324,7 +366,9 @@ class AppWindow {
 
   async find(testid) {
     const value = `[data-testid="${testid}"]`;
-    const found = await this.#ask('POST', '/elements', { using: 'css selector', value });
+    const found = await fresh(() =>
+      this.#ask('POST', '/elements', { using: 'css selector', value }),
+    );
     return found[0]?.[ELEMENT];
   }
 
@@ -348,7 +392,7 @@ class AppWindow {
   }
 
   async text(testid) {
-    return this.#ask('GET', `/element/${await this.shows(testid)}/text`);
+    return fresh(async () => this.#ask('GET', `/element/${await this.shows(testid)}/text`));
   }
 
   /** Waits until it says so. */
@@ -363,12 +407,23 @@ class AppWindow {
   }
 
   async click(testid) {
-    await this.#ask('POST', `/element/${await this.shows(testid)}/click`);
+    await fresh(async () => this.#ask('POST', `/element/${await this.shows(testid)}/click`));
   }
 
   async type(testid, text) {
     const element = await this.shows(testid);
     await this.#ask('POST', `/element/${element}/clear`);
     await this.#ask('POST', `/element/${element}/value`, { text });
+  }
+}
+
+/** Something of a page may go while the driver looks at it: then it is looked at anew. */
+async function fresh(look) {
+  for (const end = Date.now() + HUNG; ;) {
+    try {
+      return await look();
+    } catch (error) {
+      if (error.cause !== 'stale element reference' || Date.now() > end) throw error;
+    }
   }
 }

@@ -173,6 +173,27 @@ test('the window speaks to nobody, not even to the hub', async () => {
   assert.equal(inline, false);
 });
 
+test('a second window is turned to the customer, and asks for nothing', async () => {
+  await window.click('tab-shift');
+  await window.click('customer-on');
+  await desk.windows('Fullhouse', 1);
+  const file = 'box-office-app/src-tauri/capabilities/customer.json';
+  const { windows, permissions } = JSON.parse(await readFile(file, 'utf8'));
+  assert.deepEqual([windows, permissions], [['customer'], ['allow-follow-customer']]);
+  const welcome = await desk.changes('Fullhouse');
+  await window.click('tab-sell');
+  await window.click('best');
+  await window.shows('total', 3 * HUNG);
+  const sale = await desk.changes('Fullhouse', welcome);
+  await window.click('release');
+  await desk.changes('Fullhouse', sale);
+  await window.click('tab-shift');
+  await window.click('customer-off');
+  await desk.windows('Fullhouse', 0);
+  await window.click('tab-sell');
+  await window.shows('best');
+});
+
 test('it says that the cable was pulled, and sells again once it is back', async () => {
   cable.pull();
   await window.shows('no-network');

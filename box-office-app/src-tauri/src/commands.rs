@@ -470,3 +470,28 @@ pub async fn print_test_page(shell: State<'_, Shell>) -> Outcome<End> {
 pub fn follow_scanner(shell: State<'_, Shell>, scans: Channel<Option<String>>) {
     shell.follow_scanner(scans);
 }
+
+/// A customer sees some seats; so much is no sale.
+const CUSTOMER_VIEW_MAX: usize = 64 * 1024;
+
+/// Opens the screen that is turned to the customer, or closes it.
+#[tauri::command]
+pub async fn turn_customer(app: AppHandle, on: bool) -> Outcome<()> {
+    Ok(windows::turn_customer(&app, on)?)
+}
+
+/// What the customer sees from now on.
+#[tauri::command]
+pub fn show_customer(shell: State<'_, Shell>, view: Value) -> Outcome<()> {
+    if view.to_string().len() > CUSTOMER_VIEW_MAX {
+        return Err(Refusal::new("too_large", "so much is no sale"));
+    }
+    shell.customer.send_replace(view);
+    Ok(())
+}
+
+/// Tells the customer's screen what to show, from what is shown now on.
+#[tauri::command]
+pub fn follow_customer(shell: State<'_, Shell>, shown: Channel<Value>) {
+    follow(shell.customer.subscribe(), shown);
+}

@@ -7,7 +7,7 @@ mod tokens; // the system's keyring, or a file
 mod shell; // what the commands share
 mod scanner; // the keys of a counter's window
 mod kiosk; // nothing but its PIN ends it
-mod windows; // one window: setup, counter or kiosk
+mod windows; // one window: setup, counter or kiosk; and a counter's second one
 mod commands; // all that a screen can call
 
 use std::{os::unix::process::CommandExt, path::PathBuf, process::ExitCode};
@@ -90,6 +90,9 @@ fn run(options: Options) -> Result<(), Box<dyn std::error::Error>> {
             commands::print_report,
             commands::print_test_page,
             commands::follow_scanner,
+            commands::turn_customer,
+            commands::show_customer,
+            commands::follow_customer,
         ])
         .run(tauri::generate_context!())?;
     Ok(())

@@ -14,7 +14,9 @@ use std::{
 use fullhouse_box_office::terminal::{
     Home, Record, Relay, Role, Token, TokenStore, exit::Exit, health, offline::Offline, papers::Papers, visits::Visits,
 };
+use serde_json::Value;
 use tauri::{async_runtime::JoinHandle, ipc::Channel};
+use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::{commands::Proposed, tokens::Tokens};
@@ -29,6 +31,8 @@ pub struct Shell {
     /// The last code that was sent, and its key: sent again, it makes no second terminal.
     pub sent: Mutex<Option<(String, Uuid)>>,
     feeds: Mutex<HashMap<u32, JoinHandle<()>>>,
+    /// What a counter's customer sees.
+    pub customer: watch::Sender<Value>,
     /// Who hears what the scanner reads.
     scans: Mutex<Option<Channel<Option<String>>>>,
     /// Tells the hub how this terminal is.
@@ -80,6 +84,7 @@ impl Shell {
             sent: Mutex::default(),
             feeds: Mutex::default(),
             scans: Mutex::default(),
+            customer: watch::Sender::default(),
             health: Mutex::default(),
             leaving: AtomicBool::new(false),
             _alone: alone,

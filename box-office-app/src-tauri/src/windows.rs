@@ -1,13 +1,14 @@
-//! One window at a time, by what this machine is. Its label decides which capability file holds for it.
+//! One window at a time, by what this machine is; and a counter's second one, turned to its customer. Its label decides which capability file holds for it.
 
 use fullhouse_box_office::terminal::{Record, Role};
-use tauri::{AppHandle, Manager, WebviewUrl, WebviewWindow, WebviewWindowBuilder};
+use tauri::{AppHandle, Manager, WebviewUrl, WebviewWindow, WebviewWindowBuilder, WindowEvent};
 
 use crate::{kiosk, scanner, shell::Shell};
 
 const SETUP: &str = "setup";
 const COUNTER: &str = "counter";
 const KIOSK: &str = "kiosk";
+const CUSTOMER: &str = "customer";
 
 /// Which window this machine shows. A kiosk without its PIN could not be left: it is set up first.
 fn label_of(record: Option<&Record>) -> &'static str {
@@ -29,7 +30,10 @@ pub fn open(app: &AppHandle) -> tauri::Result<()> {
     let window = build(app, label)?;
     match label {
         KIOSK => kiosk::keep_open(&window)?,
-        COUNTER => scanner::listen(&window)?,
+        COUNTER => {
+            scanner::listen(&window)?;
+            end_with(&window, app.clone());
+        }
         _ => {}
     }
     for old in before {
@@ -60,7 +64,41 @@ fn build(app: &AppHandle, label: &str) -> tauri::Result<WebviewWindow> {
             .devtools(false)
             .focused(true)
             .build(),
+        CUSTOMER => window.title("Fullhouse").inner_size(960.0, 640.0).focused(false).build(),
         COUNTER => window.inner_size(1280.0, 800.0).min_inner_size(1024.0, 700.0).maximized(true).build(),
         _ => window.inner_size(720.0, 680.0).center().build(),
     }
+}
+
+/// Opens a counter's second window, or closes it. On another monitor than the counter's it fills that one.
+pub fn turn_customer(app: &AppHandle, on: bool) -> tauri::Result<()> {
+    let open = app.get_webview_window(CUSTOMER);
+    match (open, on) {
+        (Some(window), false) => window.destroy(),
+        (None, true) => {
+            let window = build(app, CUSTOMER)?;
+            let own = app.get_webview_window(COUNTER).map(|counter| counter.current_monitor()).transpose()?.flatten();
+            let other = app
+                .available_monitors()?
+                .into_iter()
+                .find(|monitor| own.as_ref().is_some_and(|own| own.position() != monitor.position()));
+            if let Some(monitor) = other {
+                window.set_position(*monitor.position())?;
+                window.set_fullscreen(true)?;
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The customer's window goes with the counter's: alone it would show the last sale for ever.
+fn end_with(counter: &WebviewWindow, app: AppHandle) {
+    counter.on_window_event(move |event| {
+        if matches!(event, WindowEvent::Destroyed)
+            && let Some(customer) = app.get_webview_window(CUSTOMER)
+        {
+            let _ = customer.destroy(); // it is gone already, then
+        }
+    });
 }

@@ -2,6 +2,8 @@ import { mount } from 'svelte';
 import '../../../assets/fan/src/app.css';
 import './app.css';
 import App from './App.svelte';
+import Display from './customer/Display.svelte';
+import { openHost } from './host/port.ts';
 import { start } from './lib/till.svelte.ts';
 
 // A till is no browser: nothing is dragged, no menu of the web view comes up.
@@ -12,4 +14,7 @@ addEventListener('touchmove', (event) => event.touches.length > 1 && event.preve
   passive: false,
 });
 
-void start().then(() => mount(App, { target: document.getElementById('app')! }));
+const target = document.getElementById('app')!;
+const host = await openHost();
+if (host.customer.display) mount(Display, { target, props: { host: host.customer } });
+else void start(host).then(() => mount(App, { target }));

@@ -5,6 +5,7 @@ import type {
   Best,
   Hold,
   Order,
+  OrderLine,
   Problem,
   StaffAtTerminal,
   TicketChoice,
@@ -204,6 +205,37 @@ export interface OfflineHost {
   close(lease: string): Promise<void>;
 }
 
+/** What the customer at a counter sees on a screen of their own; nothing of anybody else. */
+export interface CustomerView {
+  language: string;
+  /** None: nobody stands there. */
+  sale: {
+    event: string;
+    stage: 'held' | 'card' | 'bank' | 'sold';
+    lines: OrderLine[];
+    currency: string;
+    total_minor: number;
+    /** In cash beside a card. */
+    cash_minor: number;
+    /** How a card ended; it is charged, or has to be paid otherwise. */
+    card: 'declined' | 'charging' | 'due' | null;
+    change_minor: number | null;
+    /** Given away. */
+    free: boolean;
+    held_until: string | null;
+    order: string | null;
+  } | null;
+}
+
+export interface CustomerHost {
+  /** This is the customer's screen, not the clerk's. */
+  display: boolean;
+  /** Opens it, on a second monitor if there is one, or closes it. */
+  turn(on: boolean): Promise<void>;
+  show(view: CustomerView): void;
+  follow(tell: (view: CustomerView) => void): void;
+}
+
 export type Credentials = { password: string } | { pin: string };
 
 export interface Host {
@@ -229,6 +261,7 @@ export interface Host {
   /** Calls back with what the scanner reads; none of its keys reaches a field. Null: it has to be scanned again. */
   followScanner(tell: (scan: string | null) => void): void;
   kiosk: KioskHost;
+  customer: CustomerHost;
   offline: OfflineHost;
 }
 

@@ -1,10 +1,11 @@
 // The desktop's window: everything goes through the shell to `box-office-app/core`.
 
 import { Channel, invoke } from '@tauri-apps/api/core';
+import { getCurrentWebviewWindow } from '@tauri-apps/api/webviewWindow';
 import type { SocketHandlers } from '../../../../assets/hub-client/follow.ts';
 import { ProblemError, UnknownOutcome } from '../../../../assets/hub-client/index.ts';
 import type { StaffAtTerminal } from '../../../../assets/protocol/index.ts';
-import type { About, Credentials, Enrolment, Host } from './port.ts';
+import type { About, Credentials, CustomerView, Enrolment, Host } from './port.ts';
 
 interface Refusal {
   code: string;
@@ -114,6 +115,15 @@ export const windowHost: Host = {
     touched: (what) => call('touched', { what }),
     serveAgain: (pin) => call('serve_again', { pin }),
     leave: (pin) => call('leave_kiosk', { pin }),
+  },
+  customer: {
+    display: getCurrentWebviewWindow().label === 'customer',
+    turn: (on) => call('turn_customer', { on }),
+    show: (view) => void call('show_customer', { view }).catch(() => {}), // it is shown again soon
+    follow: (tell) =>
+      void call('follow_customer', {
+        shown: channel((view: CustomerView | null) => view && tell(view)),
+      }),
   },
   offline: {
     follow: (tell) => void call('follow_till', { shown: channel(tell) }),

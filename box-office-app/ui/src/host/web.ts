@@ -10,7 +10,7 @@ import {
 } from '../../../../assets/protocol/index.ts';
 import { dialogPrinter } from './web-printer.ts';
 import { followScanner } from './web-scanner.ts';
-import type { About, Credentials, Enrolment, Host } from './port.ts';
+import type { About, Credentials, CustomerView, Enrolment, Host } from './port.ts';
 
 const TERMINAL = 'fullhouse.till.terminal';
 const STAFF = 'fullhouse.till.staff';
@@ -95,6 +95,12 @@ async function about(): Promise<About> {
   };
 }
 
+/** Between the clerk's page and the customer's; null asks for what is shown. */
+const customers = new BroadcastChannel('fullhouse.customer');
+let said: CustomerView | null = null;
+let screen: Window | null = null;
+customers.onmessage = ({ data }) => data === null && said && customers.postMessage(said);
+
 const signedIn = (name: string, credentials: Credentials) =>
   ask<StaffAtTerminal & { token: string }>('/api/box-office/sign-in', { name, ...credentials });
 
@@ -159,6 +165,21 @@ export const webHost: Host = {
     leave: async () => {
       const title = 'A page is no kiosk.';
       throw new ProblemError({ type: 'about:blank', code: 'pin_none', status: 0, title });
+    },
+  },
+  customer: {
+    display: location.hash === '#customer',
+    async turn(on) {
+      if (on) screen = globalThis.open('#customer', 'customer');
+      else screen?.close();
+    },
+    show(view) {
+      said = view;
+      customers.postMessage(view);
+    },
+    follow(tell) {
+      customers.onmessage = ({ data }) => data && tell(data);
+      customers.postMessage(null); // what is shown now?
     },
   },
   offline: {

@@ -1,7 +1,8 @@
 // What a kiosk says, in the language that its customer chose.
 
-import { formatMessage, type Values } from '../../../../assets/fan/src/lib/message.ts';
-import { text, type Language } from '../../../../assets/fan/src/lib/text.svelte.ts';
+import { formatMessage } from '../../../../assets/fan/src/lib/message.ts';
+import type { Language } from '../../../../assets/fan/src/lib/text.svelte.ts';
+import { saying } from '../lib/words.ts';
 import en from '../messages/kiosk.en.json';
 import ja from '../messages/kiosk.ja.json';
 import ko from '../messages/kiosk.ko.json';
@@ -15,6 +16,4 @@ export function inLanguage(language: Language, key: KioskKey): string {
   return formatMessage(CATALOGUES[language][key], {}, language);
 }
 
-export function k(key: KioskKey, values: Values = {}): string {
-  return formatMessage(CATALOGUES[text.language][key], values, text.locale);
-}
+export const k = saying(CATALOGUES);

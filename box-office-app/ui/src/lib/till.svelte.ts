@@ -6,7 +6,7 @@ import type {
   StaffRole,
   TerminalSelf,
 } from '../../../../assets/protocol/index.ts';
-import { openHost, type Credentials, type Enrolment, type Host } from '../host/port.ts';
+import type { Credentials, Enrolment, Host } from '../host/port.ts';
 import { isCode } from './explain.ts';
 
 let host: Host = null!;
@@ -115,8 +115,8 @@ async function withSecret<T>(secret: string, sign: (by: Credentials) => Promise<
 }
 
 /** Who this machine is, before anything is shown. */
-export async function start(): Promise<void> {
-  host = await openHost();
+export async function start(on: Host): Promise<void> {
+  host = on;
   const about = await host.about();
   till.version = about.version;
   till.onPaper = about.on_paper;
