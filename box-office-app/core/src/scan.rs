@@ -8,6 +8,9 @@
 //! - Of a scan that was read nothing is passed on or released, neither its keys nor their ends.
 //! - A hand's keys are late by `gap_ms` at most, and never lost or out of order; with a prefix they are not late at all.
 //! - What is held is bounded (`keys_max`).
+//! - A key that the page had no use for comes a second time, with the time that it had: a toolkit that asks a page about a
+//!   key hands it back so (WebKitGTK does, and then takes the next key that it is given for this one: were it held, that
+//!   next one would be lost). It is passed on, and is no key of its own.
 //!
 //! How a shell calls it: in the window's own key handler (GTK's `key-press-event` and `key-release-event` of the window
 //! that holds the web view), since a page can't hold a key back while it asks somebody.
@@ -21,7 +24,7 @@
 //!
 //! With a timer at [`Scanner::deadline_ms`], call [`Scanner::rest`] and hand on what it releases.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 mod layout; // which key is which letter
 #[cfg(test)]
@@ -31,6 +34,9 @@ pub use layout::{Code, Layout};
 
 /// What a scanner's layout is learnt from: stands on the test page as a QR code.
 pub const TEST_CODE: &str = "FULLHOUSE:0123456789-AQWZYM";
+
+/// Keys that may come back from the page at one time.
+const PASSED_ON_MAX: usize = 64;
 
 /// How a scanner is set.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,12 +108,14 @@ pub struct Scanner {
     passed: BTreeSet<Code>,
     /// Keys that a scan used up while they were down: their ends are the scan's too.
     used: BTreeSet<Code>,
+    /// What was passed on last: it may come back.
+    passed_on: VecDeque<(Code, bool, u64)>,
 }
 
 impl Scanner {
     pub fn new(settings: Settings) -> Self {
         let (burst, passed, used) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
-        Self { settings, burst, open: false, too_long: false, last_ms: 0, passed, used }
+        Self { settings, burst, open: false, too_long: false, last_ms: 0, passed, used, passed_on: VecDeque::new() }
     }
 
     /// What the scanner is set to, from now on.
@@ -117,13 +125,31 @@ impl Scanner {
 
     /// A key went down or up.
     pub fn key(&mut self, event: KeyEvent) -> Verdict {
+        if self.comes_back(event) {
+            return Verdict::default();
+        }
         let mut verdict = if self.is_late(event.at_ms) { self.end_burst() } else { Verdict::default() };
         self.last_ms = event.at_ms;
         let more = if event.down { self.down(event) } else { self.up(event) };
         verdict.held = more.held;
         verdict.released.extend(more.released);
         verdict.scan = more.scan.or(verdict.scan);
+        if !verdict.held {
+            self.pass_on(event);
+        }
         verdict
+    }
+
+    fn pass_on(&mut self, event: KeyEvent) {
+        if self.passed_on.len() >= PASSED_ON_MAX {
+            self.passed_on.pop_front();
+        }
+        self.passed_on.push_back((event.code, event.down, event.at_ms));
+    }
+
+    fn comes_back(&mut self, event: KeyEvent) -> bool {
+        let known = self.passed_on.iter().position(|passed| *passed == (event.code, event.down, event.at_ms));
+        known.and_then(|at| self.passed_on.remove(at)).is_some()
     }
 
     /// Nothing came until `at_ms`: what was held is released, or was a scan that broke off.
@@ -242,6 +268,7 @@ impl Scanner {
         }
         let burst = std::mem::take(&mut self.burst);
         for event in &burst {
+            self.pass_on(*event);
             if event.down {
                 self.passed.insert(event.code);
             } else {

@@ -278,3 +278,23 @@ proptest! {
         prop_assert_eq!(fed.passed_on.len(), before.len() + after.len());
     }
 }
+
+#[test]
+fn a_key_that_the_page_hands_back_is_passed_on_and_is_none_of_its_own() {
+    let mut scanner = scanner(Layout::Us);
+    let mut key = |id, code, down, at_ms| scanner.key(KeyEvent { id, code, down, at_ms });
+    let letter = Layout::Us.key_of('A').unwrap().0;
+    // A hand types a capital letter; the page has no use for a Shift alone.
+    assert!(key(1, Code::SHIFT, true, 1_000).held);
+    assert_eq!(key(2, letter, true, 1_100).released, [1]);
+    assert!(key(3, letter, false, 1_120).held);
+    assert_eq!(key(4, Code::SHIFT, false, 1_200).released, [2, 3]);
+    let back = key(5, Code::SHIFT, true, 1_000);
+    assert_eq!(back, Verdict::default(), "held, it would take the place of the next key");
+    // What is held meanwhile waits on, and the same key later is a hand's again.
+    assert!(key(6, letter, true, 1_300).held);
+    assert_eq!(key(7, Code::SHIFT, false, 1_200), Verdict::default());
+    assert!(key(8, letter, false, 1_310).held);
+    assert_eq!(key(9, Code::SHIFT, true, 1_400).released, [6, 8]);
+    assert_eq!(scanner.rest(1_500).released, [9]);
+}
