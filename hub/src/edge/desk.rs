@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use axum::{
     Json,
-    extract::{Path, Query, State, rejection::QueryRejection},
+    extract::{Query, State, rejection::QueryRejection},
     http::StatusCode,
 };
 use chrono::{SecondsFormat, SubsecRound};
@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use super::{
     box_office::checked_reason,
-    extract::{Acting, Body, Clerk, IdempotencyKey, PathEvent, PathId, query_invalid},
+    extract::{Acting, Body, Clerk, IdempotencyKey, PathEvent, PathId, PathSeat, query_invalid},
     problem::{Code, Problem},
 };
 use crate::{
@@ -98,18 +98,12 @@ pub async fn release_customer_hold(
 /// Whose a seat is, and whatever happened to it: its sales, its tickets, what staff did to it and why.
 #[utoipa::path(get, path = "/api/box-office/events/{id}/seats/{no}", tag = "box office",
     params(("id" = String, Path, description = "Number or slug"), ("no" = i32, Path)),
-    responses((status = 200, body = SeatStory), (status = "4XX", description = "`forbidden`, `seat_unknown`")))]
+    responses((status = 200, body = SeatStory), (status = "4XX", description = "`forbidden`, `event_unknown`, `seat_unknown`")))]
 pub async fn seat_story(
     State(pool): State<PgPool>,
     _: Clerk,
-    Path((event, no)): Path<(String, String)>,
+    PathSeat { event_id, no }: PathSeat,
 ) -> Result<Json<SeatStory>, Problem> {
-    let event_id = match event.parse() {
-        Ok(id) => Some(id),
-        Err(_) => sqlx::query_scalar!("select id from event where slug = $1", event).fetch_optional(&pool).await?,
-    };
-    let event_id = event_id.ok_or(Code::EventUnknown)?;
-    let no: i32 = no.parse().map_err(|_| Code::SeatUnknown)?;
     seat::story(&pool, event_id, no)
         .await?
         .map(Json)

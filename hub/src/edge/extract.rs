@@ -162,9 +162,34 @@ impl FromRequestParts<Hub> for PathEvent {
 
     async fn from_request_parts(parts: &mut Parts, hub: &Hub) -> Result<Self, Problem> {
         let PathId(name) = PathId::<String>::from_request_parts(parts, hub).await?;
-        let found = EventCache::from_ref(hub).find(&hub.pool, &name).await?;
-        found.map(Self).ok_or_else(|| Code::EventUnknown.into())
+        find_event(hub, &name).await.map(Self)
     }
+}
+
+/// The seat of an event that stands in the path. Whether the event has it is not looked up.
+#[derive(Debug, Clone, Copy)]
+pub struct PathSeat {
+    pub event_id: i64,
+    pub no: i32,
+}
+
+impl FromRequestParts<Hub> for PathSeat {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, hub: &Hub) -> Result<Self, Problem> {
+        let path = <Path<(String, String)> as FromRequestParts<Hub>>::from_request_parts(parts, hub).await;
+        let Path((event, no)) = path.map_err(|_| Code::SeatUnknown)?;
+        let event_id = find_event(hub, &event).await?;
+        Ok(Self { event_id, no: no.parse().map_err(|_| Code::SeatUnknown)? })
+    }
+}
+
+async fn find_event(hub: &Hub, name: &str) -> Result<i64, Problem> {
+    if name.contains('\0') {
+        return Err(Code::EventUnknown.into()); // no text of ours has one, and the database refuses to compare it
+    }
+    let found = EventCache::from_ref(hub).find(&hub.pool, name).await?;
+    found.ok_or_else(|| Code::EventUnknown.into())
 }
 
 /// What is wrong with the fields behind `?`, without the reader's own preface.

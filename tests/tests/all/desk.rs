@@ -184,6 +184,8 @@ async fn seats_are_killed_and_sections_blocked_and_each_seat_tells_its_story() {
     assert_eq!((&sold["tickets"][0]["state"], &sold["tickets"][0]["printed"]), (&json!("valid"), &json!(false)));
     assert_eq!(clerk.get(&at("seats/999")).await.code(), "seat_unknown");
     assert_eq!(clerk.get("/api/box-office/events/999999/seats/1").await.code(), "seat_unknown");
+    // No name of an event has it, and the database compares no such text.
+    assert_eq!(clerk.get("/api/box-office/events/%00/seats/1").await.code(), "event_unknown");
     let places = "select count(*) from audit where verb = 'seat_block' and reason = 'rain'";
     assert_eq!(scene.count(places).await, 1, "a section is one line of the log");
     scene.close().await;
