@@ -8,6 +8,8 @@
 //! - Nothing is dropped in silence: a torn tail is cut (nobody was told that it was kept), and the cut is reported;
 //!   a damaged middle, or a file of another terminal, is refused and left as it is.
 //! - One process has a journal at a time (a lock beside the file, which the system frees when the process ends).
+//! - A journal says where it was begun. A copy of it, on another machine or put back from a backup, is told from it: what
+//!   the other one sold since is not in it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,10 +22,12 @@ use thiserror::Error;
 use uuid::Uuid;
 
 pub(crate) mod frame; // the bytes, which the ledger of prints has too
+mod place; // where a file lies, which no copy has
 #[cfg(test)]
 mod tests;
 
 use frame::{BODY_BYTES_MAX, Found, Frame, HEAD_BYTES};
+use place::Place;
 
 const SALE: u8 = 1;
 const SETTLED: u8 = 2;
@@ -31,6 +35,7 @@ const LEASE_TAKEN: u8 = 3;
 const LEASE_CLOSED: u8 = 4;
 const LEASE_REPORTED: u8 = 5;
 const LEASE_ASKED: u8 = 6;
+const PLACE: u8 = 7;
 
 /// Why a journal could not be opened.
 #[derive(Debug, Error)]
@@ -110,6 +115,7 @@ pub struct Journal<M: Medium = File> {
     state: State,
     /// Bytes of a torn tail that were cut when it was opened.
     cut: u64,
+    copied: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,6 +127,8 @@ struct State {
     leases: BTreeMap<Uuid, LeaseMark>,
     /// Keys that leases were asked for with.
     asked: BTreeSet<Uuid>,
+    /// Where it was begun; none: by a version of this app that did not note it.
+    place: Option<Place>,
 }
 
 impl Journal<File> {
@@ -143,7 +151,14 @@ impl Journal<File> {
         }
         // Also of what was written before: a frame that was read from the cache may not be on the disk yet.
         file.sync_all().map_err(OpenError::Disk)?;
-        Ok(Self { medium: file, broken: false, _lock: Some(lock), state, cut: cut as u64 })
+        let here = Place::of(&file).map_err(OpenError::Disk)?;
+        let copied = state.place.as_ref().is_some_and(|place| place.differs(&here));
+        let noted = state.place.is_some();
+        let mut journal = Self { medium: file, broken: false, _lock: Some(lock), state, cut: cut as u64, copied };
+        if !noted {
+            journal.note(&here).map_err(OpenError::Disk)?;
+        }
+        Ok(journal)
     }
 }
 
@@ -151,8 +166,8 @@ impl Journal<File> {
 impl Journal<File> {
     /// The same, its writes going through another medium.
     pub(crate) fn through<M: Medium>(self, medium: impl FnOnce(File) -> M) -> Journal<M> {
-        let Self { medium: file, broken, _lock, state, cut } = self;
-        Journal { medium: medium(file), broken, _lock, state, cut }
+        let Self { medium: file, broken, _lock, state, cut, copied } = self;
+        Journal { medium: medium(file), broken, _lock, state, cut, copied }
     }
 }
 
@@ -165,6 +180,11 @@ impl<M: Medium> Journal<M> {
     /// Bytes of a torn tail that were cut when it was opened: worth a line in the log.
     pub fn cut_bytes(&self) -> u64 {
         self.cut
+    }
+
+    /// It was begun elsewhere: whoever has the other one may have sold from its leases since.
+    pub fn is_copied(&self) -> bool {
+        self.copied
     }
 
     /// A write failed: it takes no more.
@@ -289,6 +309,14 @@ impl<M: Medium> Journal<M> {
         self.add(Frame { kind: LEASE_ASKED, number: 0, body: key.as_bytes().to_vec() })
     }
 
+    fn note(&mut self, place: &Place) -> io::Result<()> {
+        match self.add(Frame { kind: PLACE, number: 0, body: place.to_bytes() }) {
+            Ok(()) => Ok(()),
+            Err(AppendError::Disk(error)) => Err(error),
+            Err(other) => Err(io::Error::other(other)),
+        }
+    }
+
     fn add(&mut self, frame: Frame) -> Result<(), AppendError> {
         if self.broken {
             return Err(AppendError::Broken);
@@ -328,6 +356,7 @@ impl State {
                 id.is_some_and(|id| self.leases.insert(id, LeaseMark::Reported) == Some(LeaseMark::Closed))
             }
             LEASE_ASKED => id.is_some_and(|id| self.asked.insert(id)),
+            PLACE => Place::read(&frame.body).is_some_and(|place| self.place.replace(place).is_none()),
             _ => false,
         }
     }
@@ -347,6 +376,7 @@ fn replay(bytes: &[u8], terminal: Uuid) -> Result<(State, usize), OpenError> {
         outcomes: BTreeMap::new(),
         leases: BTreeMap::new(),
         asked: BTreeSet::new(),
+        place: None,
     };
     let mut at = HEAD_BYTES;
     loop {

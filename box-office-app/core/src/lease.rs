@@ -7,6 +7,7 @@
 //!   journal knows. A restart therefore ends selling, whatever the hub still lists.
 //! - Time ends selling, never ownership: it runs from before the lease was asked for, by a clock that counts sleep.
 //!   Seats go back only by the closing report, which is journalled before anybody can see it.
+//! - A journal that was copied takes no lease and closes none: the one that it was copied from may sell from them.
 //! - A [`Sold`] exists only for a sale that is on the disk. Printing takes one.
 
 use std::{
@@ -133,6 +134,9 @@ pub enum TakeError {
     /// would have a number that is taken.
     #[error("the journal goes on at {journal}, the hub at {hub}")]
     JournalBehind { journal: u64, hub: u64 },
+    /// What is sold here would have numbers that the other one gives, too.
+    #[error("the journal is a copy of another one")]
+    Copied,
     #[error("the clock could not be read")]
     NoClock,
     #[error("the lease could not be journalled")]
@@ -144,6 +148,9 @@ pub enum TakeError {
 pub enum CloseError {
     #[error("the end of the lease could not be journalled")]
     Journal(#[source] AppendError),
+    /// Whoever has the one that it was copied from may have sold from the lease since. A person has to write it off.
+    #[error("the journal is a copy of another one")]
+    Copied,
     /// Written by a version of this app that knew more, or less. A report without it would give sold seats back.
     #[error("sale {seq} could not be read")]
     Unreadable {
@@ -198,8 +205,11 @@ impl<C: Clock, M: Medium> Leases<C, M> {
     /// The time to ask a hub for a lease with: it is passed to [`Leases::take`] with the answer.
     ///
     /// # Errors
-    /// [`TakeError::NoClock`].
+    /// [`TakeError::NoClock`], [`TakeError::Copied`].
     pub fn asking(&self) -> Result<SinceBoot, TakeError> {
+        if self.is_copied() {
+            return Err(TakeError::Copied);
+        }
         self.clock.now().ok_or(TakeError::NoClock)
     }
 
@@ -209,6 +219,9 @@ impl<C: Clock, M: Medium> Leases<C, M> {
     /// [`TakeError`]: it sells nothing, and has to be closed.
     pub fn take(&self, granted: Granted, asked_at: SinceBoot) -> Result<(), TakeError> {
         let mut inner = self.inner();
+        if inner.journal.is_copied() {
+            return Err(TakeError::Copied);
+        }
         let (journal, hub) = (inner.journal.next_number(), granted.hub_next_seq);
         if journal < hub {
             return Err(TakeError::JournalBehind { journal, hub });
@@ -267,6 +280,11 @@ impl<C: Clock, M: Medium> Leases<C, M> {
     pub fn close(&self, lease_id: Uuid) -> Result<ClosingReport, CloseError> {
         let mut inner = self.inner();
         inner.leases.remove(&lease_id);
+        // What was closed before it was copied is closed there, too.
+        let is_closed = matches!(inner.journal.lease(lease_id), Some(LeaseMark::Closed | LeaseMark::Reported));
+        if inner.journal.is_copied() && !is_closed {
+            return Err(CloseError::Copied);
+        }
         inner.journal.close_lease(lease_id).map_err(CloseError::Journal)?;
         let mut sold = BTreeSet::new();
         for (seq, body) in inner.journal.sales() {
@@ -276,6 +294,11 @@ impl<C: Clock, M: Medium> Leases<C, M> {
             }
         }
         Ok(ClosingReport { lease_id, last_seq: inner.journal.next_number().saturating_sub(1), sold })
+    }
+
+    /// The journal is a copy: it tells what was sold, and takes and gives back nothing.
+    pub fn is_copied(&self) -> bool {
+        self.inner().journal.is_copied()
     }
 
     /// Leases that were taken, by this process or an earlier one, and not closed.
@@ -294,12 +317,16 @@ impl<C: Clock, M: Medium> Leases<C, M> {
     /// Whether a lease of the hub's is one that was asked for here, and whose answer never came: it has sold nothing.
     pub fn never_came(&self, lease_id: Uuid, key: Uuid) -> bool {
         let inner = self.inner();
-        inner.journal.lease(lease_id).is_none() && inner.journal.has_asked(key)
+        !inner.journal.is_copied() && inner.journal.lease(lease_id).is_none() && inner.journal.has_asked(key)
     }
 
-    /// Whether the journal knows a lease.
+    /// Whether the journal knows what becomes of a lease.
     pub fn knows(&self, lease_id: Uuid) -> bool {
-        self.inner().journal.lease(lease_id).is_some()
+        let inner = self.inner();
+        match inner.journal.lease(lease_id) {
+            Some(LeaseMark::Taken) => !inner.journal.is_copied(),
+            mark => mark.is_some(),
+        }
     }
 
     /// Leases that are closed here, and not known to be so at the hub.

@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use fullhouse::auth;
 use fullhouse_box_office::{
-    lease::{SellError, Wanted},
+    lease::{CloseError, SellError, TakeError, Wanted},
     till::{BeginError, LeaseError, Settings, Standing, Till},
 };
 use fullhouse_protocol::lease::LeaseRequest;
@@ -142,6 +142,42 @@ async fn a_lease_ends_selling_by_itself_when_its_time_is_over() {
         (house.count("select count(*) from event_seat where status = 0").await == 20).then_some(())
     })
     .await;
+    till.end().await;
+    house.close().await;
+}
+
+#[tokio::test]
+async fn a_copied_folder_tells_what_was_sold_and_gives_back_nothing_that_the_other_machine_sells() {
+    let house = House::open().await;
+    let till = Till::begin(house.settings.clone()).await.unwrap();
+    let lease = till.lease(&house.ask(&[0, 1, 2]), None).await.unwrap();
+    house.network.turns(Weather::Cut);
+    sell(&till, lease, &[0]).unwrap();
+    let mut copy = Settings { hub: house.hub.url(), ..house.settings.clone() };
+    copy.folder = run().await.directory("till-copied");
+    std::fs::copy(house.settings.folder.join("journal"), copy.folder.join("journal")).unwrap();
+
+    // The copy hears the hub; the machine that it was made of does not, and goes on selling.
+    let other = Till::begin(copy).await.unwrap();
+    until(&other, "the lease is shown as strange", |s| s.copied && s.strange == [lease]).await;
+    other.settled().await;
+    assert_eq!(house.count("select count(*) from \"order\"").await, 1, "what was sold is told, by whoever can");
+    assert_eq!(house.count("select count(*) from lease where ended_at is null").await, 1);
+    let refused = other.lease(&house.ask(&[5]), None).await.unwrap_err();
+    assert!(matches!(refused, LeaseError::NotTaken(TakeError::Copied)), "{refused:?}");
+    assert!(matches!(other.close(lease), Err(CloseError::Copied)));
+    other.end().await;
+
+    let codes = sell(&till, lease, &[1]).unwrap();
+    till.close(lease).unwrap();
+    house.network.turns(Weather::Calm);
+    tokio::time::timeout(HUNG * 3, till.settled()).await.expect("all is told");
+    assert_eq!(till.standing().borrow().not_sold, [], "nobody took its seats away");
+    assert_eq!(house.count("select count(*) from \"order\"").await, 2);
+    let printed = sqlx::query_scalar("select count(*) from ticket where code = any($1) and state = 'valid'")
+        .bind(&codes)
+        .fetch_one(house.database.pool());
+    assert_eq!(printed.await.ok(), Some(1_i64));
     till.end().await;
     house.close().await;
 }

@@ -33,7 +33,7 @@ fn on(left: usize) -> (Journal<Dying>, Arc<Mutex<Vec<u8>>>) {
     let bytes = Arc::new(Mutex::new(head.to_vec()));
     let (state, _) = replay(&head, TERMINAL).unwrap();
     let medium = Dying { bytes: bytes.clone(), left, sync_fails: false };
-    (Journal { medium, broken: false, _lock: None, state, cut: 0 }, bytes)
+    (Journal { medium, broken: false, _lock: None, state, cut: 0, copied: false }, bytes)
 }
 
 /// What a till does in an evening; stops at the first error, as a till must. Answers how many were kept.
@@ -238,4 +238,39 @@ proptest! {
         prop_assert_eq!(at, ends[whole]);
         prop_assert_eq!(state.sales.values().cloned().collect::<Vec<_>>(), bodies[..whole].to_vec());
     }
+}
+
+#[test]
+fn a_copy_is_told_from_the_file_that_it_was_made_of() {
+    let folder = folder("copy");
+    let path = folder.join("journal");
+    let lease = Uuid::from_u128(3);
+    {
+        let mut journal = Journal::open(&path, TERMINAL, 1).unwrap();
+        journal.take_lease(lease).unwrap();
+        assert!(!journal.is_copied());
+    }
+    let copy = folder.join("copy");
+    fs::copy(&path, &copy).unwrap();
+    assert!(Journal::open(&copy, TERMINAL, 1).unwrap().is_copied());
+    assert!(Journal::open(&copy, TERMINAL, 1).unwrap().is_copied(), "however often it is opened");
+    let moved = folder.join("moved");
+    fs::rename(&path, &moved).unwrap();
+    let journal = Journal::open(&moved, TERMINAL, 1).unwrap();
+    assert!(!journal.is_copied(), "what was moved is still the only one");
+    assert_eq!(journal.lease(lease), Some(LeaseMark::Taken));
+    drop(journal);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_journal_of_a_version_that_noted_no_place_gets_one() {
+    let folder = folder("older");
+    let path = folder.join("journal");
+    begin(&path, TERMINAL, 7).unwrap();
+    assert!(!Journal::open(&path, TERMINAL, 1).unwrap().is_copied());
+    let copy = folder.join("copy");
+    fs::copy(&path, &copy).unwrap();
+    assert!(Journal::open(&copy, TERMINAL, 1).unwrap().is_copied());
+    fs::remove_dir_all(folder).unwrap();
 }

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     hub,
-    lease::{CloseError, Granted, LeasedPlace, SellError, Sold, Wanted},
+    lease::{CloseError, Granted, LeasedPlace, SellError, Sold, TakeError, Wanted},
     print::{Job, Page, Ticket},
     pulse,
     till::{BeginError, LeaseError, Settings, Standing, Till},
@@ -69,6 +69,7 @@ impl OfflineError {
             Self::Hub(AskError::Refused { code, .. }) => code,
             Self::Lease(LeaseError::Refused(refused)) => refused.code().unwrap_or("no_answer"),
             Self::Hub(_) | Self::Lease(LeaseError::Lost(_)) => "no_answer",
+            Self::Lease(LeaseError::NotTaken(TakeError::Copied)) | Self::Close(CloseError::Copied) => "journal_copied",
             Self::Lease(LeaseError::NotTaken(_)) => "lease_not_taken",
             Self::Lease(LeaseError::Journal(_)) | Self::Sell(SellError::Journal(_)) => "journal_broken",
             Self::Sell(SellError::NoLease | SellError::TimeOver) => "lease_over",

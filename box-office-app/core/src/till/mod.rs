@@ -9,6 +9,8 @@
 //!   soon as the journal is open; one whose grant got lost on the way is closed when the hub lists it.
 //! - A lease that the hub lists, and that this journal has never asked for, is left alone: an earlier journal may have sold
 //!   from it. Only a person may write it off.
+//! - A terminal's folder that was copied to another machine, or put back from a backup, tells what stands in its journal,
+//!   and touches no lease: the machine that it was copied from may be selling from it at this moment.
 
 mod settle; // what is owed to the hub, until nothing is
 
@@ -97,6 +99,8 @@ pub struct Standing {
     pub new_codes: Vec<u64>,
     /// Leases that an earlier journal of this terminal may have sold from; a person has to write them off.
     pub strange: Vec<Uuid>,
+    /// The terminal's folder is a copy of another machine's, or of an older state: nothing is leased here.
+    pub copied: bool,
     /// What stands in the way of settling until somebody does something: the hub's code, or what failed here.
     pub stuck: Option<String>,
 }
@@ -166,8 +170,13 @@ impl Till {
             wake: Notify::new(),
             looked: tokio::sync::Mutex::default(),
         });
-        for lease_id in shared.leases.to_close() {
-            shared.end(lease_id);
+        if shared.leases.is_copied() {
+            tracing::warn!("the journal is a copy: it leases nothing and gives nothing back");
+            shared.standing.send_modify(|s| s.copied = true);
+        } else {
+            for lease_id in shared.leases.to_close() {
+                shared.end(lease_id);
+            }
         }
         let told = shared.leases.outcomes();
         shared.came(told.iter().filter_map(|(seq, o)| Some((*seq, serde_json::from_slice(o).ok()?))));

@@ -149,6 +149,8 @@ export interface TillStanding {
   new_codes: number[];
   /** Leases that an earlier journal of this terminal may have sold from. */
   strange: string[];
+  /** The terminal's folder is a copy: nothing is leased here. */
+  copied: boolean;
   /** What stands in the way of settling. */
   stuck: string | null;
   leases: Leased[];

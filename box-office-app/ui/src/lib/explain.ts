@@ -14,6 +14,8 @@ const TEXTS: Record<string, string> = {
   leases_open: 'Seats of this till are still leased: give them back first.',
   leases_too_many: 'This till has too many leases: give one back first.',
   lease_over: 'The time to sell these seats is over. They go back as soon as the hub is heard.',
+  journal_copied:
+    'This terminal’s folder is a copy of another machine’s, or of a backup. It leases no seats.',
   lease_not_taken: 'This till can’t sell from that lease. It is given back.',
   till_not_ready: 'This till can’t sell without a network yet: its journal is not open.',
   journal_broken:

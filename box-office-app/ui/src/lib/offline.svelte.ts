@@ -32,6 +32,7 @@ export const offline = {
     return (
       standing !== null &&
       (standing.stuck !== null ||
+        standing.copied ||
         standing.strange.length + standing.not_sold.length + standing.new_codes.length > 0)
     );
   },
