@@ -255,8 +255,14 @@ enum Terminal {
     },
     /// Refuse a terminal's token from now on.
     Revoke {
-        /// The name that it was enrolled by.
+        /// Its name.
         name: String,
+        /// Why, for the log.
+        #[arg(long, value_parser = money::sentence)]
+        reason: String,
+        /// Who says so, for the log.
+        #[arg(long)]
+        by: String,
     },
 }
 
@@ -358,9 +364,8 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
             println!("{name} works again");
             Ok(())
         }
-        Command::Terminal(Terminal::Revoke { name }) => {
-            let pool = open(&config).await?;
-            anyhow::ensure!(auth::revoke(&pool, &name).await?, "there is no terminal called {name} with a valid token");
+        Command::Terminal(Terminal::Revoke { name, reason, by }) => {
+            commands::revoke_terminal(&open(&config).await?, &name, reason, &by).await?;
             println!("the token of {name} is refused from now on");
             Ok(())
         }

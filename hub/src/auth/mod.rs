@@ -31,7 +31,7 @@ pub use self::{
     log::Deed,
     session::{SessionError, SignedIn},
     staff::{Members, StaffError},
-    terminal::{EnrolError, ReaderError, Till, enrol, enrol_attended, place_reader, revoke},
+    terminal::{EnrolError, ReaderError, Till, enrol, enrol_attended, place_reader},
 };
 use self::{attempts::Attempts, password::Passwords, session::Sessions};
 use crate::config;

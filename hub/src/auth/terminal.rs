@@ -72,21 +72,6 @@ async fn insert(pool: &PgPool, name: &str, role: &str, attended: bool) -> Result
     }
 }
 
-/// Refuses a terminal's token from now on, by the command line, which has no names. `false`: there is no such terminal,
-/// or it was revoked before.
-pub async fn revoke(pool: &PgPool, name: &str) -> sqlx::Result<bool> {
-    let written = sqlx::query!(
-        "with gone as (
-             update terminal set revoked_at = db_clock() where name = $1 and revoked_at is null returning id, name)
-         insert into audit (at, verb, actor, terminal_id, detail, reason)
-         select db_clock(), 'terminal_revoke', 'command line', id, name, 'revoked by command' from gone",
-        name
-    )
-    .execute(pool)
-    .await?;
-    Ok(written.rows_affected() == 1)
-}
-
 #[derive(Debug, thiserror::Error)]
 pub enum ReaderError {
     #[error("there is no terminal called {0}")]
@@ -97,11 +82,17 @@ pub enum ReaderError {
     Database(#[source] sqlx::Error),
 }
 
-/// The reader stands at this terminal from now on, wherever it stood before.
+/// The reader stands at this terminal from now on, wherever it stood before: cards are held to it there. By the command
+/// line, which has no names.
 pub async fn place_reader(pool: &PgPool, terminal: &str, reader: &str) -> Result<(), ReaderError> {
     let written = sqlx::query!(
-        "insert into reader (id, terminal_id) select $2, id from terminal where name = $1
-         on conflict (id) do update set terminal_id = excluded.terminal_id, enrolled_at = clock_timestamp()",
+        "with placed as (
+             insert into reader (id, terminal_id) select $2, id from terminal where name = $1
+             on conflict (id) do update set terminal_id = excluded.terminal_id, enrolled_at = clock_timestamp()
+             returning id, terminal_id)
+         insert into audit (at, verb, actor, terminal_id, detail, reason)
+         select db_clock(), 'terminal_reader', 'command line', terminal_id, id || ' stands at ' || $1, 'placed by command'
+         from placed",
         terminal,
         reader
     )

@@ -159,10 +159,19 @@ fn word(state: impl serde::Serialize) -> anyhow::Result<String> {
 
 /// Locks a terminal, or unlocks it, by its name.
 pub async fn lock_terminal(pool: &PgPool, name: &str, locked: bool, reason: String, by: &str) -> anyhow::Result<()> {
+    change_terminal(pool, name, TerminalChange { locked: Some(locked), reason, ..TerminalChange::default() }, by).await
+}
+
+/// Refuses a terminal's token for good.
+pub async fn revoke_terminal(pool: &PgPool, name: &str, reason: String, by: &str) -> anyhow::Result<()> {
+    change_terminal(pool, name, TerminalChange { revoke: true, reason, ..TerminalChange::default() }, by).await
+}
+
+async fn change_terminal(pool: &PgPool, name: &str, change: TerminalChange, by: &str) -> anyhow::Result<()> {
     let named = terminals::list(pool).await?.into_iter().find(|t| t.name == name);
-    let id = named.with_context(|| format!("there is no terminal called {name}"))?.id;
-    let change = TerminalChange { locked: Some(locked), reason, ..TerminalChange::default() };
-    Ok(terminals::change(pool.clone(), id, change, format!("{by}, by command")).await?)
+    let terminal = named.with_context(|| format!("there is no terminal called {name}"))?;
+    anyhow::ensure!(!(change.revoke && terminal.revoked), "the token of {name} is refused already");
+    Ok(terminals::change(pool.clone(), terminal.id, change, format!("{by}, by command")).await?)
 }
 
 /// What the tickets of an event could not show with the fonts of this machine, said before one is sold: a line each,

@@ -1,7 +1,11 @@
 //! Who may act: sign-up, sign-in, sessions, terminals, and requests that come from elsewhere.
 
 use chrono::TimeDelta;
-use fullhouse::auth::{self, Auth, NewAccount};
+use fullhouse::{
+    auth::{self, Auth, NewAccount},
+    box_office::terminals,
+};
+use fullhouse_protocol::terminal::TerminalChange;
 use fullhouse_tests::{
     database::Database,
     eventually,
@@ -246,7 +250,7 @@ async fn requests_from_elsewhere_change_nothing() {
 #[tokio::test]
 async fn a_terminals_token_works_until_it_is_revoked() {
     let (database, hub) = hub().await;
-    let (_, token) = auth::enrol(database.pool(), "Till 1", "counter").await.unwrap();
+    let (id, token) = auth::enrol(database.pool(), "Till 1", "counter").await.unwrap();
     assert!(auth::enrol(database.pool(), "Till 1", "counter").await.is_err());
     let block = |token: String| {
         let url = format!("{}/api/box-office/events/1/block", hub.url());
@@ -255,7 +259,8 @@ async fn a_terminals_token_works_until_it_is_revoked() {
     };
     assert_eq!(block("made up".into()).await, "not_signed_in");
     assert_eq!(block(token.reveal().to_owned()).await, "event_unknown", "let in");
-    assert!(auth::revoke(database.pool(), "Till 1").await.unwrap());
+    let going = TerminalChange { revoke: true, reason: "sold".into(), ..TerminalChange::default() };
+    terminals::change(database.pool().clone(), id, going, "a test".into()).await.unwrap();
     assert_eq!(block(token.reveal().to_owned()).await, "not_signed_in");
     // A fan's cookie is no terminal's token.
     let fan = Fan::sign_up(&hub.url()).await;

@@ -73,8 +73,13 @@ async fn terminals_and_operators_are_made_here() {
     assert_eq!(token.trim_end().len(), 43, "only the token, for a script to keep");
     let (code, reason) = told(&fullhouse(&database, &["terminal", "add", "Till 1", "--role", "kiosk"], &[]).await);
     assert!(code == 1 && reason.contains("there is a terminal called Till 1"), "{reason}");
-    assert_eq!(told(&fullhouse(&database, &["terminal", "revoke", "Till 1"], &[]).await).0, 0);
-    assert_eq!(told(&fullhouse(&database, &["terminal", "revoke", "Till 1"], &[]).await).0, 1);
+    assert_eq!(told(&fullhouse(&database, &["terminal", "revoke", "Till 1"], &[]).await).0, 2, "by whom, and why?");
+    let revoke = ["terminal", "revoke", "Till 1", "--reason", "it was stolen", "--by", "Ada"];
+    assert_eq!(told(&fullhouse(&database, &revoke, &[]).await).0, 0);
+    assert_eq!(told(&fullhouse(&database, &revoke, &[]).await).0, 1, "once");
+    let log = "select actor || ': ' || reason from audit where verb = 'terminal_revoke'";
+    let logged: Vec<String> = sqlx::query_scalar(log).fetch_all(database.pool()).await.unwrap();
+    assert_eq!(logged, ["Ada, by command: it was stolen"]);
 
     let password = [("FULLHOUSE_PASSWORD", "a long password")];
     assert_eq!(told(&fullhouse(&database, &["operator", "add", "boss@example.org"], &password).await).0, 0);
@@ -94,6 +99,9 @@ async fn readers_are_placed_at_a_terminal_and_listed() {
     fullhouse(&database, &["terminal", "add", "Kiosk", "--role", "kiosk"], &[]).await;
     assert_eq!(told(&fullhouse(&database, &["terminal", "reader", "Kiosk", "tmr_2"], &[]).await).0, 0);
     assert_eq!(told(&fullhouse(&database, &["terminal", "reader", "Till 1", "tmr_2"], &[]).await).0, 0, "it moved");
+    let log = "select detail from audit where verb = 'terminal_reader' order by id desc limit 1";
+    let logged: String = sqlx::query_scalar(log).fetch_one(database.pool()).await.unwrap();
+    assert_eq!(logged, "tmr_2 stands at Till 1");
     for (name, reader) in [("Nowhere", "tmr_3"), ("Kiosk", "tmr/3")] {
         assert_eq!(
             told(&fullhouse(&database, &["terminal", "reader", name, reader], &[]).await).0,
@@ -113,7 +121,8 @@ async fn readers_are_placed_at_a_terminal_and_listed() {
     let audit: Vec<(String, String)> =
         sqlx::query_as("select verb, actor from audit order by id").fetch_all(database.pool()).await.unwrap();
     let by = |verb: &str| (verb.to_owned(), "Ana, by command".to_owned());
-    assert_eq!(audit, [by("terminal_lock"), by("terminal_unlock")]);
+    let placed = || ("terminal_reader".to_owned(), "command line".to_owned());
+    assert_eq!(audit, [placed(), placed(), placed(), by("terminal_lock"), by("terminal_unlock")]);
     database.finish().await;
 }
 

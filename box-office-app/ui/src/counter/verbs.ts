@@ -39,6 +39,7 @@ export const VERBS: Record<string, string> = {
   terminal_enrol: 'terminal enrolled',
   terminal_rename: 'terminal renamed',
   terminal_profile: 'terminal’s profile',
+  terminal_reader: 'card reader placed',
   terminal_lock: 'terminal locked',
   terminal_unlock: 'terminal unlocked',
   terminal_revoke: 'terminal revoked',
