@@ -102,7 +102,8 @@ pub struct Denomination {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShiftCloseRequest {
-    /// The shift that was counted. With it, a close whose answer got lost is answered with the same Z report.
+    /// The shift that was counted. With it, a close whose answer got lost is answered with the same Z report, and a
+    /// manager closes the shift of a terminal that is revoked or locked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shift_id: Option<Uuid>,
     /// Each value once.

@@ -216,7 +216,8 @@ pub async fn move_cash(pool: PgPool, at: At, key: String, asked: ShiftMoveReques
 }
 
 /// Closes the open shift with what was counted, and answers with its Z report. Asked again for that shift, it answers
-/// with the same. `may_close_others`: of a manager.
+/// with the same. `may_close_others`: of a manager, who also closes the shift of a terminal that is revoked or locked, from
+/// another one: its drawer is still there to be counted, and the day could not be locked without.
 pub async fn close(
     pool: PgPool,
     at: At,
@@ -227,9 +228,14 @@ pub async fn close(
     db::write(async move {
         let mut tx = pool.begin().await?;
         at.actor.acts(&mut tx).await?;
-        let open = take_current(&mut tx, at.terminal_id).await?;
+        let stopped = match asked.shift_id {
+            Some(named) if may_close_others => stopped_terminal(&mut tx, named).await?,
+            _ => None,
+        };
+        let terminal_id = stopped.unwrap_or(at.terminal_id);
+        let open = take_current(&mut tx, terminal_id).await?;
         if let Some(named) = asked.shift_id.filter(|named| open.as_ref().is_none_or(|open| open.id != *named)) {
-            let closed = with(&mut tx, named, at.terminal_id).await?.ok_or(ShiftError::Unknown)?;
+            let closed = with(&mut tx, named, terminal_id).await?.ok_or(ShiftError::Unknown)?;
             return if closed.closed.is_some() { Ok(closed) } else { Err(ShiftError::Required) };
         }
         let open = open.ok_or(ShiftError::Required)?;
@@ -238,7 +244,7 @@ pub async fn close(
         }
         let leases = sqlx::query_scalar!(
             r#"select count(*) as "open!" from lease where terminal_id = $1 and state = 'open'"#,
-            at.terminal_id
+            terminal_id
         )
         .fetch_one(&mut *tx)
         .await?;
@@ -260,7 +266,8 @@ pub async fn close(
         };
         let z = report::close(&mut tx, closing).await?;
         let number = z.closed.as_ref().map_or(0, |closed| closed.z_number);
-        let detail = format!("Z {number}, expected {expected_minor}, counted {counted_minor} {}", z.currency);
+        let of = stopped.map_or_else(String::new, |_| format!(" of {}", z.terminal_name));
+        let detail = format!("Z {number}{of}, expected {expected_minor}, counted {counted_minor} {}", z.currency);
         let why =
             z.closed.as_ref().and_then(|closed| closed.explanation.as_deref()).unwrap_or("counted, and it agrees");
         let deed = Deed { verb: "shift_close", event_id: None, detail: &detail, reason: why };
@@ -268,6 +275,17 @@ pub async fn close(
         tx.commit().await?;
         Ok(z)
     })
+    .await
+}
+
+/// Whose shift this is, if it is a terminal's that can't close it any more.
+async fn stopped_terminal(tx: &mut Tx, shift_id: Uuid) -> sqlx::Result<Option<Uuid>> {
+    sqlx::query_scalar!(
+        "select t.id from shift h join terminal t on t.id = h.terminal_id
+         where h.id = $1 and (t.revoked_at is not null or t.locked_at is not null)",
+        shift_id
+    )
+    .fetch_optional(&mut **tx)
     .await
 }
 

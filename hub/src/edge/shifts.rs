@@ -82,7 +82,8 @@ pub async fn check_shift(
 }
 
 /// Closes the open shift with what was counted: the Z report. A variance is kept, with its explanation. Somebody else's
-/// shift is closed by a manager. Asked again for the shift (`shift_id`), it answers the same.
+/// shift is closed by a manager, who also closes the one of a terminal that is revoked or locked (`shift_id` names it).
+/// Asked again for the shift (`shift_id`), it answers the same.
 #[utoipa::path(post, path = "/api/box-office/shifts/current/close", tag = "box office", request_body = ShiftCloseRequest,
     responses((status = 200, body = ShiftReport), (status = "4XX", description = "`forbidden`, `role_too_low`, `bad_request`, `shift_required`, `shift_unknown`, `leases_open`, `cash_beside_card`, `variance_unexplained`")))]
 pub async fn close_shift(

@@ -194,6 +194,36 @@ async fn a_day_is_locked_when_every_terminals_shifts_are_closed() {
     scene.close().await;
 }
 
+#[tokio::test]
+async fn the_drawer_of_a_terminal_that_is_gone_is_counted_by_a_manager_at_another_one() {
+    let scene = Scene::without_webhooks(Rows::new(1, 4), |_| {}).await;
+    let gone = Desk::open(&scene, "Window 2").await.sign_in(&scene, "Ada", "clerk").await;
+    let other = Desk::open(&scene, "Window 3").await;
+    let boss = other.sign_in(&scene, "Bob", "manager").await;
+    let shift = open(&gone, 5_000).await;
+    let price = sell(&gone, scene.event, 0).await.ok()["order"]["total_minor"].as_i64().unwrap();
+    let counted = json!({ "shift_id": shift["shift_id"], "counted": cents(5_000 + price) });
+    assert_eq!(boss.post(CLOSE, counted.clone()).await.code(), "shift_unknown", "it closes its own");
+    let operator = scene.operator().await;
+    let terminal = format!("/api/staff/terminals/{}", shift["terminal_id"].as_str().unwrap());
+    operator.post(&terminal, json!({ "revoke": true, "reason": "it was stolen" })).await.ok();
+    let clerk = other.sign_in(&scene, "Eve", "supervisor").await;
+    assert_eq!(clerk.post(CLOSE, counted.clone()).await.code(), "shift_unknown", "a manager's to do");
+    let own = open(&boss, 700).await;
+
+    let z = boss.post(CLOSE, counted.clone()).await.ok();
+    assert_eq!((&z["terminal_name"], &z["expected_minor"]), (&json!("Window 2"), &json!(5_000 + price)));
+    assert_eq!((&z["closed"]["z_number"], &z["closed"]["variance_minor"]), (&json!(1), &json!(0)));
+    assert_eq!(boss.post(CLOSE, counted).await.ok()["closed"], z["closed"], "again: the same");
+    assert_eq!(boss.get(CURRENT).await.ok()["shift_id"], own["shift_id"], "the other drawer is as it was");
+    let log = "select count(*) from audit where verb = 'shift_close' and actor = 'Bob at Window 3'
+               and detail like 'Z 1 of Window 2, %'";
+    assert_eq!(scene.count(log).await, 1);
+    boss.post(CLOSE, json!({ "counted": cents(700) })).await.ok();
+    boss.post("/api/box-office/day-lock", json!({ "date": shift["business_day"] })).await.ok();
+    scene.close().await;
+}
+
 /// Cash tenders that name a closed shift whose Z does not count them.
 const NOT_IN_THEIR_Z: &str = "select count(*) from shift h where h.closed_at is not null
     and (h.report->'cash_sales'->>'count')::int <> (select count(*) from tender t where t.shift_id = h.id and t.kind = 'cash')";
