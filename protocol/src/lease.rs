@@ -188,7 +188,7 @@ impl NotSold {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CloseRequest {
-    /// The number of the journal's last sale; 0: it has none. All up to it have to be settled.
+    /// The number of the journal's last sale; 0: it has none. All up to it have to be settled, and none behind it.
     pub sold_seqs_to: u64,
     /// The lease's seats that the journal says are sold: they don't go back, whatever else is wrong.
     #[serde(default)]

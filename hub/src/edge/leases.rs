@@ -111,7 +111,7 @@ pub async fn settle_journal(
 /// answer is the same.
 #[utoipa::path(post, path = "/api/box-office/leases/{id}/close", tag = "box office", request_body = CloseRequest,
     params(("id" = Uuid, Path)),
-    responses((status = 200, body = EndedLease), (status = "4XX", description = "`forbidden`, `journal_open`")))]
+    responses((status = 200, body = EndedLease), (status = "4XX", description = "`forbidden`, `journal_open`, `journal_gap`")))]
 pub async fn close_lease(
     State(pool): State<PgPool>,
     Journalist(seller): Journalist,
@@ -194,6 +194,7 @@ impl From<EndError> for Problem {
             EndError::JournalOpen { next_seq, missing } => {
                 Problem::new(Code::JournalOpen).with("next_seq", next_seq).with("seats", missing)
             }
+            EndError::JournalBehind { next_seq } => Problem::new(Code::JournalGap).with("next_seq", next_seq),
             EndError::Closed => Code::LeaseClosed.into(),
             EndError::Database(error) => error.into(),
         }

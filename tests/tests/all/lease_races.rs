@@ -126,11 +126,15 @@ async fn a_late_journal_and_the_closing_report_never_both_have_the_seat() {
         let body = sale(&lease, seq, &seats[..1]);
         // A report that says nothing of the sale: what a till must not do, and what gives the hub the choice.
         let entries = [(seq, body.as_str())];
-        let (settled, closed) = tokio::join!(settle(&journal, &entries), close(&house.till, &lease, 0, &[]));
-        let (settled, closed) = (settled.ok(), closed.ok());
+        let (settled, closed) = tokio::join!(settle(&journal, &entries), close(&house.till, &lease, seq - 1, &[]));
+        let settled = settled.ok();
         let sold = settled["settled"][0]["outcome"]["sold"].is_object();
-        let returned = closed["returned"].as_array().unwrap().contains(&json!(seats[0]));
-        assert_ne!(sold, returned, "{settled} {closed}");
+        if sold {
+            assert_eq!(closed.code(), "journal_gap", "it knew of no sale {seq}");
+            close(&house.till, &lease, seq, &seats[..1]).await.ok();
+        }
+        let returned = !sold && closed.ok()["returned"].as_array().unwrap().contains(&json!(seats[0]));
+        assert_ne!(sold, returned, "{settled}");
         assert_eq!(is_dead(&house.till, house.event, printed(&lease, seats[0]).0).await, returned);
         late += i32::from(returned);
         seq += 1;

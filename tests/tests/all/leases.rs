@@ -150,6 +150,8 @@ async fn a_leased_seat_is_sold_without_a_network_once_and_the_rest_goes_back() {
     }
 
     assert_eq!(close(till, &lease, 2, &[3, 4, 5, 6]).await.body["seats"], json!([6]), "sold by nobody here");
+    let older = close(till, &lease, 1, &[3, 4]).await;
+    assert_eq!((older.code(), &older.body["next_seq"]), ("journal_gap", &json!(3)), "a journal put back from a copy");
     let closed = close(till, &lease, 2, &[3, 4, 5]).await.ok();
     assert_eq!(
         (&closed["sold"], &closed["returned"], &closed["state"]),
@@ -176,9 +178,12 @@ async fn a_journal_is_taken_in_order_and_each_number_is_one_sale() {
     settle(till, &[(1, &sale(&lease, 1, &[0]))]).await.ok();
     let other = settle(till, &[(1, &sale(&lease, 1, &[1]))]).await;
     assert_eq!((other.code(), &other.body["seq"]), ("journal_conflict", &json!(1)));
-    for unreadable in
-        ["no sale".to_owned(), sale(&lease, 7, &[1]), sale(&lease, 2, &[1]).replace("EUR\"", "EUR\",\"x\":1")]
-    {
+    for unreadable in [
+        "no sale".to_owned(),
+        sale(&lease, 7, &[1]),
+        sale(&lease, 2, &[1]).replace("EUR\"", "EUR\",\"x\":1"),
+        sale(&lease, 2, &[1]).replace("EUR\"", "EUR\\u0000\""),
+    ] {
         let refused = settle(till, &[(2, &unreadable)]).await;
         assert_eq!((refused.code(), refused.status), ("journal_unreadable", StatusCode::UNPROCESSABLE_ENTITY));
     }

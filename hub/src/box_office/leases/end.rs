@@ -25,6 +25,10 @@ pub enum EndError {
     /// What was sold is not here yet: giving the rest back would be a guess.
     #[error("the journal is settled up to {next_seq}, without it; seats {missing:?} are not sold here")]
     JournalOpen { next_seq: u64, missing: Vec<SeatNo> },
+    /// Later sales of this terminal are settled: the report is of an older state of its journal, or of a copy, and what the
+    /// journal sold of the lease since may stand nowhere else.
+    #[error("the journal is settled up to {next_seq}, which the report does not know of")]
+    JournalBehind { next_seq: u64 },
     /// By the terminal itself: there is nothing to write off.
     #[error("the lease is closed")]
     Closed,
@@ -54,6 +58,9 @@ pub async fn close(
             let missing = not_sold(&mut tx, lease_id, &report).await?;
             if next_seq <= report.sold_seqs_to || !missing.is_empty() {
                 return Err(EndError::JournalOpen { next_seq, missing });
+            }
+            if report.sold_seqs_to < next_seq.saturating_sub(1) {
+                return Err(EndError::JournalBehind { next_seq });
             }
             let now = clock::now(&mut tx).await?;
             end(&mut tx, lease_id, "closed", None, actor.name(), now).await?;

@@ -66,6 +66,10 @@ async fn settle_one(pool: &PgPool, seller: &Seller, entry: &JournalEntry) -> Res
     if sale.seq != entry.seq || i64::try_from(entry.seq).is_err() {
         return Err(unreadable(format!("it says that it is {}", sale.seq)));
     }
+    let mut texts = sale.seats.iter().map(|seat| &seat.ticket_type).chain([&sale.currency, &sale.sold_at]);
+    if texts.any(|text| text.contains('\0')) {
+        return Err(unreadable("a text of it holds a NUL".to_owned())); // which the database keeps in none
+    }
     let body_hash = Sha256::digest(&entry.body).to_vec();
     let mut tx = db::event_tx(pool, sale.event_id).await?;
     let next_seq = lock_journal(&mut tx, seller.terminal_id).await?;
