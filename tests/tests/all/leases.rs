@@ -212,6 +212,9 @@ async fn a_journal_is_taken_in_order_and_each_number_is_one_sale() {
     assert_eq!(till.post("/api/staff/journal/see-to", seen(3)).await.status, StatusCode::NO_CONTENT);
     assert_eq!(till.post("/api/staff/journal/see-to", seen(1)).await.code(), "not_found", "that one is a sale");
     assert_eq!(till.get("/api/staff/leases").await.ok()["to_see_to"].as_array().unwrap().len(), 4);
+    let log = "select detail || ': ' || reason from audit where verb = 'journal_seen'";
+    let logged: Vec<String> = sqlx::query_scalar(log).fetch_all(house.database.pool()).await.unwrap();
+    assert_eq!(logged, ["sale 3 of Window 1: the money went back"]);
 
     // Another terminal has a journal of its own, and nothing of this lease.
     let second = Till::enrol(&house.database, &house.hub.url(), "Window 2").await;

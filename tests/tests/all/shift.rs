@@ -328,8 +328,26 @@ async fn what_is_sold_without_a_network_belongs_to_the_shift_in_which_its_seats_
     assert_eq!((early.code(), &early.body["leases"]), ("leases_open", &json!(1)));
     // The clerk has gone home, and the till settles by itself.
     let alone = desk.without_staff();
-    super::leases::settle(&alone, &[(1, &super::leases::sale(&lease, 1, &[0]))]).await.ok();
+    let ada: Uuid = sqlx::query_scalar("select id from staff").fetch_one(scene.database.pool()).await.unwrap();
+    let sale = super::leases::sale(&lease, 1, &[0]).replace(&Uuid::nil().to_string(), &ada.to_string());
+    super::leases::settle(&alone, &[(1, &sale)]).await.ok();
     super::leases::close(&alone, &lease, 1, &[0]).await.ok();
+    let logged: Vec<(String, String)> =
+        sqlx::query_as("select verb, actor from audit where verb like 'sale%' or verb like 'lease%' order by id")
+            .fetch_all(scene.database.pool())
+            .await
+            .unwrap();
+    let by = |verb: &str, actor: &str| (verb.to_owned(), actor.to_owned());
+    assert_eq!(
+        logged,
+        [
+            by("lease_grant", "Ada at Window 2"),
+            by("sale_cash", "Ada at Window 2"),
+            by("lease_close", "terminal Window 2"),
+        ],
+        "who sold it is in the log, whoever is there when it is told"
+    );
+    assert_eq!(scene.count("select count(*) from tender where staff_id is not null").await, 1);
     let z = till.post(CLOSE, json!({ "counted": cents(5_000 + super::leases::PRICE) })).await.ok();
     assert_eq!(z["cash_sales"], json!({ "count": 1, "amount_minor": super::leases::PRICE }));
     assert_eq!(z["closed"]["variance_minor"], 0);

@@ -79,6 +79,7 @@ async fn settle_one(pool: &PgPool, seller: &Seller, entry: &JournalEntry) -> Res
     if entry.seq < next_seq {
         return stored(&mut tx, seller.terminal_id, entry.seq, &body_hash).await;
     }
+    let seller = &by_whom(&mut tx, seller, sale.staff_id).await?;
     seller.actor.acts(&mut tx).await?;
     // The cash is in a drawer already, whether a shift is open now or not.
     sqlx::query!("select set_config('fullhouse.settles', 'yes', true)").fetch_one(&mut *tx).await?;
@@ -87,6 +88,20 @@ async fn settle_one(pool: &PgPool, seller: &Seller, entry: &JournalEntry) -> Res
     write_down(&mut tx, seller, entry, &sale, body_hash, &outcome, now).await?;
     tx.commit().await?;
     Ok(outcome)
+}
+
+/// The same terminal, with the person who sold: as the journal says, for nobody need be signed in when it is settled. One
+/// whom the house does not know sold nothing in its books: the terminal did.
+async fn by_whom(tx: &mut Tx, seller: &Seller, staff_id: Uuid) -> sqlx::Result<Seller> {
+    let found = sqlx::query_scalar!(
+        r#"select s.name || ' at ' || t.name as "name!" from staff s, terminal t where s.id = $1 and t.id = $2 and t.attended"#,
+        staff_id,
+        seller.terminal_id
+    )
+    .fetch_optional(&mut **tx)
+    .await?;
+    let Some(name) = found else { return Ok(seller.clone()) };
+    Ok(Seller { actor: Actor::at_terminal(name, seller.terminal_id, Some(staff_id)), ..seller.clone() })
 }
 
 /// What was answered before.
