@@ -58,9 +58,10 @@ pub async fn report_print(pool: PgPool, job_id: Uuid, printed: bool) -> sqlx::Re
 }
 
 /// Puts the tickets of an order into the queue of mail once more. False: there is no such order of an account's.
-pub async fn mail_again(pool: PgPool, order_id: Uuid, key: String) -> sqlx::Result<bool> {
+pub async fn mail_again(pool: PgPool, order_id: Uuid, key: String, actor: Actor) -> sqlx::Result<bool> {
     db::write(async move {
         let mut tx = pool.begin().await?;
+        actor.acts(&mut tx).await?;
         let known = sqlx::query_scalar!(
             r#"select exists(select from "order" o join buyer b on b.id = o.buyer_id
                where o.id = $1 and b.account_id is not null) as "known!""#,
@@ -95,9 +96,11 @@ pub async fn mail_to(
     key: String,
     address: String,
     language: Language,
+    actor: Actor,
 ) -> Result<(), MailToError> {
     db::write(async move {
         let mut tx = pool.begin().await?;
+        actor.acts(&mut tx).await?;
         // The order's row: two tabs of a kiosk's keys count one after the other.
         let ready = sqlx::query_scalar!(
             r#"select exists(select from ticket t where t.order_id = o.id and t.state = 'valid') as "ready!"

@@ -213,11 +213,11 @@ pub async fn report_print(
     responses((status = 202), (status = "4XX", description = "problem+json; `forbidden`, `order_unknown`")))]
 pub async fn mail_again(
     State(pool): State<PgPool>,
-    _: Clerk,
+    Clerk(acting): Clerk,
     PathId(order_id): PathId<Uuid>,
     IdempotencyKey(key): IdempotencyKey,
 ) -> Result<StatusCode, Problem> {
-    if box_office::mail_again(pool, order_id, key).await? {
+    if box_office::mail_again(pool, order_id, key, acting.actor()).await? {
         return Ok(StatusCode::ACCEPTED);
     }
     Err(Problem::new(Code::OrderUnknown).detail("There is no such order of somebody with an account."))
@@ -242,7 +242,7 @@ pub async fn mail_to(
     }
     let language = Language::read(&body.language)
         .ok_or_else(|| Problem::new(Code::BadRequest).detail("language is en, ja or ko."))?;
-    match box_office::mail_to(pool, order_id, key, address.to_owned(), language).await {
+    match box_office::mail_to(pool, order_id, key, address.to_owned(), language, acting.actor()).await {
         Ok(()) => Ok(StatusCode::ACCEPTED),
         Err(MailToError::NotReady) => Err(Code::TicketsNotReady.into()),
         Err(MailToError::TooMany) => {

@@ -218,5 +218,14 @@ async fn tickets_that_wait_are_listed_by_name_and_printed_many_at_once() {
     assert_eq!(desk.without_staff().get(&list).await.code(), "staff_required");
     let named = "select count(*) from audit a join staff s on s.id = a.staff_id where a.verb = 'ticket_print' and s.name = 'Ada'";
     assert_eq!(scene.count(named).await, 2);
+    // What is mailed lets in like paper: it is in the log as well, without the address, and once a key.
+    let mail_to = format!("/api/box-office/orders/{}/mail-to", first["id"].as_str().unwrap());
+    for _ in 0..2 {
+        let asked = json!({ "address": "somebody@example.org", "language": "en" });
+        assert_eq!(clerk.post_once(&mail_to, "mailed", asked).await.status, StatusCode::ACCEPTED);
+    }
+    let mailed = "select count(*) from audit a join staff s on s.id = a.staff_id where a.verb = 'ticket_mail'
+                  and s.name = 'Ada' and a.reason = 'to an address that was given' and a.detail like 'order ________'";
+    assert_eq!(scene.count(mailed).await, 1);
     scene.close().await;
 }

@@ -14,6 +14,7 @@ export const VERBS: Record<string, string> = {
   order_cancel: 'called off',
   order_note: 'noted',
   ticket_print: 'printed',
+  ticket_mail: 'tickets mailed',
   customer_hold: 'put aside',
   customer_release: 'let go',
   seat_block: 'blocked',
