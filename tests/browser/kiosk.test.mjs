@@ -91,7 +91,10 @@ test('every screen is there in three languages, and the next person begins in th
     await page.getByTestId('house-name').getByText(title).waitFor();
     await enter();
     await click('kiosk-best');
-    await page.getByTestId('kiosk-pay').getByText(pay).waitFor({ timeout: 3 * HUNG });
+    await page
+      .getByTestId('kiosk-pay')
+      .getByText(pay)
+      .waitFor({ timeout: 3 * HUNG });
     await click('over');
     await shows('kiosk-event');
     await page.getByTestId('house-name').getByText('Tickets').waitFor();
