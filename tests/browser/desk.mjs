@@ -35,6 +35,8 @@ function keycode(letter) {
 /** A port that nobody listens on now. */
 /** Letters have edges of many shades; a window that is not drawn yet has one or two colours. */
 const A_BLANK_WINDOW = 16;
+/** Longer than any movement of a page pauses. */
+const A_MOMENT_MS = 500;
 
 export async function freePort() {
   const server = createServer().listen(0, '127.0.0.1');
@@ -179,6 +181,18 @@ export class Desk {
     return createHash('sha256')
       .update(await this.#pixels('root'))
       .digest('hex');
+  }
+
+  /** Waits until the screen has come to rest, and answers with what it shows: twice the same, a moment apart. */
+  async rest() {
+    let now = await this.look();
+    await this.#until('the screen comes to rest', async () => {
+      const before = now;
+      await new Promise((done) => setTimeout(done, A_MOMENT_MS));
+      now = await this.look();
+      return now === before;
+    });
+    return now;
   }
 
   /** What a window shows, by its number: three bytes a pixel. */

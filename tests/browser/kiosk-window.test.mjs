@@ -248,7 +248,7 @@ const SCRIPTS = {
 test('nothing that is typed, touched or run ends it or leads out of it', async () => {
   await window.run(`globalThis.samePage = true; document.activeElement?.blur()`);
   await desk.press(1, { x: 1079, y: 300 }); // nobody's finger rests on anything
-  const before = await desk.look();
+  const before = await desk.rest();
   const address = await window.run('return location.href');
   const still = async (what) => {
     const now = await window.run(
@@ -308,7 +308,7 @@ test('a window that is closed past its page opens again, and a page that ends be
   window = await desk.start();
   await window.shows('kiosk-event');
   await desk.press(1, { x: 1079, y: 300 });
-  const before = await desk.look();
+  const before = await desk.rest();
   const page = async () => (await desk.processes('terminal', 'WebKitWebProces')).at(-1);
   const anew = (what, old) =>
     until(what, async () => (await page()) !== old && (await desk.look()) === before);
