@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::id_of;
 use crate::{
     auth::{Actor, Deed, Token, short_code},
+    checkout::voucher_is_used,
     clock,
     db::{self, Tx},
 };
@@ -164,11 +165,7 @@ pub async fn withdraw(pool: PgPool, actor: Actor, id: Uuid, reason: String) -> R
         .fetch_optional(&mut *tx)
         .await?
         .ok_or(VoucherError::Unknown)?;
-        // Asked after the lock: whoever used it meanwhile has done so by now.
-        let used = sqlx::query_scalar!(r#"select exists(select from tender where voucher_id = $1) as "used!""#, id)
-            .fetch_one(&mut *tx)
-            .await?;
-        if used {
+        if voucher_is_used(&mut tx, id).await? {
             return Err(VoucherError::Used);
         }
         if voucher.withdrawn {

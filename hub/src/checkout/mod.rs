@@ -23,7 +23,7 @@ pub use self::{
     basket::{Basket, CheckoutError, OtherPrice, price},
     leased::{LeasedSale, sell_leased},
     sale::{ConfirmError, Confirmed, Tendered, claim, confirm, take_cash_beside},
-    voucher::{VoucherRefusal, of_code as voucher_of_code},
+    voucher::{VoucherRefusal, is_used as voucher_is_used, of_code as voucher_of_code},
 };
 
 /// Letters and digits that can't be taken for one another when they are read out.

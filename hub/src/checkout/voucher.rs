@@ -48,11 +48,7 @@ pub(super) async fn lock(
     .fetch_optional(&mut **tx)
     .await?
     .ok_or(VoucherRefusal::Unknown)?;
-    // Asked after the lock: whoever used it meanwhile has done so by now.
-    let used = sqlx::query_scalar!(r#"select exists(select from tender where voucher_id = $1) as "used!""#, voucher_id)
-        .fetch_one(&mut **tx)
-        .await?;
-    if used {
+    if is_used(tx, voucher_id).await? {
         return Err(VoucherRefusal::Used.into());
     }
     if voucher.withdrawn_at.is_some() || voucher.valid_until <= now {
@@ -63,6 +59,13 @@ pub(super) async fn lock(
         return Err(VoucherRefusal::Mismatch { event_id: event, seats_max }.into());
     }
     Ok(())
+}
+
+/// Whether it has paid. Asked after its row was locked: whoever used it meanwhile has done so by now.
+pub async fn is_used(tx: &mut Tx, voucher_id: Uuid) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(r#"select exists(select from tender where voucher_id = $1) as "used!""#, voucher_id)
+        .fetch_one(&mut **tx)
+        .await
 }
 
 /// Writes down that it paid.
