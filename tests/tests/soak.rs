@@ -21,8 +21,8 @@ async fn soak(seed: u64) -> AtReaders {
     let (order, amount) = books.a_paid_order().expect("somebody bought something");
     rested.provider.take_behind_our_backs(&order, amount).await;
     let found = Books::read(&rested.database, &rested.provider).await.broken(&rested.database).await;
-    assert!(found.iter().any(|what| what.contains("the provider keeps")), "{found:?}");
-    assert!(found.iter().any(|what| what.contains(&order)), "{found:?}");
+    assert!(found.iter().any(|what| what.contains("the provider keeps")), "the control found only {found:?}");
+    assert!(found.iter().any(|what| what.contains(&order)), "the control found nothing of {order}, only {found:?}");
     rested.finish().await;
     figures.at_reader
 }
