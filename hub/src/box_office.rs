@@ -17,6 +17,7 @@ pub mod seat; // a seat's story
 pub mod shift; // a drawer: opened, counted, closed
 pub mod will_call; // tickets that wait to be printed
 pub mod readers; // how card readers are
+pub mod traits; // what a seat is for one performance
 pub mod terminals; // how terminals are; renamed, locked, revoked
 
 pub use self::{

@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::{
+    events::SeatTraits,
     holds::{BestRequest, HoldAnswer},
     orders::{Order, TicketChoice},
     staff::OrderFound,
@@ -156,6 +157,35 @@ pub struct SectionBlocked {
     pub left: Vec<i32>,
 }
 
+/// `POST /api/box-office/events/{id}/traits`: what seats are for this performance, where that is not what the plan says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TraitsRequest {
+    /// 1 to 1,000; held, sold and blocked ones as well.
+    pub seats: Vec<i32>,
+    /// Left out, as the others: that stays as it is. A companion's seat goes with its accessible place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accessible: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub companion: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restricted_view: Option<bool>,
+    /// For whoever buys it, 120 characters at most; empty: nothing any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Why, for staff. 1 to 500 characters.
+    pub reason: String,
+}
+
+/// What became of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TraitsSet {
+    /// Ascending, with companions' seats; those that were so already are not among them.
+    pub changed: Vec<i32>,
+    /// Of these: somebody has bought it as it was, and may have to be told.
+    pub sold: Vec<i32>,
+}
+
 /// `POST /api/box-office/customer-holds`, with an `Idempotency-Key`: seats put aside under a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -206,6 +236,8 @@ pub struct SeatStory {
     pub held_until: Option<DateTime<Utc>>,
     /// `web`, or the terminal's name.
     pub held_by: Option<String>,
+    /// What it is for this performance.
+    pub traits: SeatTraits,
     /// It is put aside for somebody.
     pub customer: Option<CustomerHold>,
     /// That it is sold to.
@@ -245,7 +277,7 @@ pub struct SeatTicket {
 /// What staff did to a seat.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SeatNote {
-    /// `block`, `unblock`, `kill` or `revive`.
+    /// `block`, `unblock`, `kill`, `revive`; or `traits`: what it is for this performance was said last.
     pub verb: String,
     pub reason: String,
     pub actor: String,

@@ -101,9 +101,23 @@ pub struct EventPage<'a> {
     pub price_levels: Vec<PriceLevel>,
     pub fees: Vec<Fee>,
     pub plan: PlanInfo,
+    /// Seats that are for this performance something else than the drawing says, by number. What is here counts.
+    #[serde(default)]
+    pub seat_traits: Vec<SeatTraits>,
     /// By number, without the retired ones. Left out with `?seats=none`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seats: Option<Vec<SeatInfo<'a>>>,
+}
+
+/// What a seat is for one performance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SeatTraits {
+    pub seat_no: i32,
+    pub accessible: bool,
+    pub companion: bool,
+    pub restricted_view: bool,
+    /// For whoever buys it: what stands in the way, what is different today.
+    pub note: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

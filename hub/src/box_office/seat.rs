@@ -3,7 +3,7 @@
 use fullhouse_protocol::box_office::{CustomerHold, SeatNote, SeatSale, SeatStory, SeatTicket};
 use sqlx::PgPool;
 
-use crate::{checkout::find, seat_map::SeatNo};
+use crate::{catalog::listing::traits, checkout::find, seat_map::SeatNo};
 
 /// Of each kind, the latest.
 const LINES_MAX: i64 = 100;
@@ -12,11 +12,13 @@ const LINES_MAX: i64 = 100;
 pub async fn story(pool: &PgPool, event_id: i64, seat_no: SeatNo) -> sqlx::Result<Option<SeatStory>> {
     let Some(seat) = sqlx::query!(
         r#"select p.section, p.row_label, p.seat_label, p.category, s.status, s.hold_id, s.order_id,
+                  seat_flags(p.flags, x.flags) as "flags!", x.note as "note?",
                   case when s.held_until > db_clock() then s.held_until end as held_until, h.channel as "channel?",
                   s.status = 3 and coalesce((select n.verb = 'kill' from seat_note n
                       where n.event_id = s.event_id and n.seat_no = s.seat_no order by n.id desc limit 1), false) as "dead!"
            from event_seat s join event e on e.id = s.event_id
            join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = s.seat_no
+           left join seat_trait x on x.event_id = s.event_id and x.seat_no = s.seat_no
            left join lateral (
                select case when b.account_id is not null then 'web' else t.name end as channel
                from hold h join buyer b on b.id = h.buyer_id left join terminal t on t.id = b.terminal_id
@@ -56,6 +58,7 @@ pub async fn story(pool: &PgPool, event_id: i64, seat_no: SeatNo) -> sqlx::Resul
         status: status.to_owned(),
         held_until: seat.held_until.filter(|_| held),
         held_by: seat.channel.filter(|_| held),
+        traits: traits(seat_no, seat.flags, seat.note),
         customer,
         order,
         sales: sales(pool, event_id, seat_no).await?,
@@ -108,8 +111,10 @@ async fn tickets(pool: &PgPool, event_id: i64, seat_no: SeatNo) -> sqlx::Result<
 async fn notes(pool: &PgPool, event_id: i64, seat_no: SeatNo) -> sqlx::Result<Vec<SeatNote>> {
     sqlx::query_as!(
         SeatNote,
-        "select verb, reason, actor, created_at as at from seat_note
-         where event_id = $1 and seat_no = $2 order by id desc limit $3",
+        r#"select verb as "verb!", reason as "reason!", actor as "actor!", at as "at!" from (
+             select verb, reason, actor, created_at as at from seat_note where event_id = $1 and seat_no = $2
+             union all select 'traits', reason, actor, set_at from seat_trait where event_id = $1 and seat_no = $2) as noted
+         order by at desc limit $3"#,
         event_id,
         seat_no,
         LINES_MAX

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, SubsecRound, Utc};
 use fullhouse_protocol::events::{
-    EventDetail, EventPage, EventSummary, Fee, Performer, PlanInfo, Price, PriceLevel, Sale, SeatInfo, Venue,
-    VenueSummary,
+    EventDetail, EventPage, EventSummary, Fee, Performer, PlanInfo, Price, PriceLevel, Sale, SeatInfo, SeatTraits,
+    Venue, VenueSummary,
 };
 use fullhouse_protocol::seat::Status;
 use sqlx::PgConnection;
@@ -241,8 +241,11 @@ impl EventState {
         let mut page: EventPage<'a> = self.page.clone();
         page.seats = plan_seats.map(|plan_seats| {
             let mut states = self.seats.iter();
+            let mut others = self.page.seat_traits.iter().peekable();
             let seat = |seat: &'a PlanSeat| {
                 let (_, level, status) = states.find(|(seat_no, ..)| *seat_no == seat.seat_no)?;
+                let other = others.next_if(|other| other.seat_no == seat.seat_no);
+                let is = |flag, otherwise: fn(&SeatTraits) -> bool| other.map_or(seat.flags & flag != 0, otherwise);
                 Some(SeatInfo {
                     seat_no: seat.seat_no,
                     guid: seat.guid.as_str().into(),
@@ -250,9 +253,9 @@ impl EventState {
                     row: seat.row_label.as_str().into(),
                     number: seat.seat_label.as_str().into(),
                     level: *level,
-                    accessible: seat.flags & flag::ACCESSIBLE != 0,
-                    companion: seat.flags & flag::COMPANION != 0,
-                    restricted_view: seat.flags & flag::RESTRICTED_VIEW != 0,
+                    accessible: is(flag::ACCESSIBLE, |other| other.accessible),
+                    companion: is(flag::COMPANION, |other| other.companion),
+                    restricted_view: is(flag::RESTRICTED_VIEW, |other| other.restricted_view),
                     standing: seat.flags & flag::STANDING != 0,
                     status: *status,
                 })
@@ -294,9 +297,34 @@ pub async fn state(db: &mut PgConnection, event_id: i64, with_seats: bool) -> sq
             revision: row.revision,
             seat_count: row.seat_count,
         },
+        seat_traits: seat_traits(db, event_id).await?,
         seats: None,
     };
     Ok(Some(EventState { row_revision_id: row.revision_id, page, seats: states }))
+}
+
+/// What seats are for this performance, where that is not what the plan says. By number.
+async fn seat_traits(db: &mut PgConnection, event_id: i64) -> sqlx::Result<Vec<SeatTraits>> {
+    let rows = sqlx::query!(
+        "select t.seat_no, t.flags, t.note from seat_trait t join event e on e.id = t.event_id
+         join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = t.seat_no
+         where t.event_id = $1 and not p.retired order by t.seat_no",
+        event_id
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows.into_iter().map(|row| traits(row.seat_no, row.flags, row.note)).collect())
+}
+
+/// A seat's flags in words.
+pub fn traits(seat_no: i32, flags: i16, note: Option<String>) -> SeatTraits {
+    SeatTraits {
+        seat_no,
+        accessible: flags & flag::ACCESSIBLE != 0,
+        companion: flags & flag::COMPANION != 0,
+        restricted_view: flags & flag::RESTRICTED_VIEW != 0,
+        note,
+    }
 }
 
 /// A retired seat is blocked, so that only the total has to leave it out.

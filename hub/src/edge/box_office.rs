@@ -12,6 +12,7 @@ use fullhouse_protocol::{
     box_office::{
         BlockRequest, PriceOverride, SectionBlocked, TillCardRequest, TillCardStopRequest, TillHoldAnswer,
         TillHoldRequest, TillQuoteRequest, TillReleaseRequest, TillSaleAnswer, TillSaleRequest, TillTender,
+        TraitsRequest, TraitsSet,
     },
     clerk::StaffRole,
     holds::{HoldAnswer, HoldRequest},
@@ -27,7 +28,8 @@ use super::{
     problem::{Code, Problem},
 };
 use crate::{
-    box_office::{self, Block, BlockError, CardSaleError, ReaderError, Reading, SaleError},
+    box_office::{self, Block, BlockError, CardSaleError, ReaderError, Reading, SaleError, traits::TraitsError},
+    catalog::cache::EventCache,
     checkout::{self, Basket, Channel, ConfirmError, OtherPrice, Tendered, view::Whose},
     config::Config,
     hold::{ByRole, Request, Rules, Way, desk::Desks},
@@ -41,6 +43,10 @@ const CASH_MINOR_MAX: i64 = 999_999_999;
 const PRICE_MINOR_MAX: i64 = 99_999_999;
 /// Seats that one call may block or unblock.
 const BLOCK_SEATS_MAX: usize = 10_000;
+/// Seats of which one call may say what they are.
+const TRAIT_SEATS_MAX: usize = 1_000;
+/// A word to whoever buys a seat is read on a phone.
+const TRAIT_NOTE_MAX: usize = 120;
 
 /// Takes seats for the customer at the counter: a buyer of their own, with a limit of their own.
 #[utoipa::path(post, path = "/api/box-office/holds", tag = "box office", request_body = TillHoldRequest,
@@ -261,6 +267,33 @@ pub async fn kill(
     set_block(pool, acting, event_id, body, Block::Kill).await
 }
 
+/// Says of seats what they are for this performance, where that is not what the plan says: a restricted view, a place
+/// for a wheelchair, a word to whoever buys them. Whoever has bought one of them keeps it; they are named.
+#[utoipa::path(post, path = "/api/box-office/events/{id}/traits", tag = "box office", request_body = TraitsRequest,
+    params(("id" = String, Path, description = "Number or slug")), responses((status = 200, body = TraitsSet), (status = "4XX", description = "`forbidden`, `role_too_low`, `bad_request`, `seat_unknown`, `seats_empty`, `seats_too_many`: 1,000 at once and 2,000 of an event at most, `seats_repeated`")))]
+pub async fn set_traits(
+    State(pool): State<PgPool>,
+    State(cache): State<EventCache>,
+    Supervisor(acting): Supervisor,
+    PathEvent(event_id): PathEvent,
+    Body(mut body): Body<TraitsRequest>,
+) -> Result<Json<TraitsSet>, Problem> {
+    body.reason = checked_reason(&body.reason)?;
+    if let Some(note) = &mut body.note {
+        *note = note.trim().to_owned();
+        if note.chars().count() > TRAIT_NOTE_MAX || note.chars().any(char::is_control) {
+            return Err(Problem::new(Code::BadRequest).detail("note is one line of 120 characters at most."));
+        }
+    }
+    if (body.accessible, body.companion, body.restricted_view, &body.note) == (None, None, None, &None) {
+        return Err(Problem::new(Code::BadRequest).detail("Nothing is said of the seats."));
+    }
+    let seats = SeatSet::new(std::mem::take(&mut body.seats), TRAIT_SEATS_MAX)?;
+    let set = box_office::traits::set(pool, event_id, seats, body, acting.actor()).await?;
+    cache.forget(event_id).await;
+    Ok(Json(set))
+}
+
 /// What a customer at this terminal buys.
 fn basket(
     acting: &Acting,
@@ -336,6 +369,19 @@ impl From<BlockError> for Problem {
                 Problem::new(Code::SeatsInUse).detail("Only dead seats are revived.").with("seats", seats)
             }
             BlockError::Database(error) => error.into(),
+        }
+    }
+}
+
+impl From<TraitsError> for Problem {
+    fn from(error: TraitsError) -> Self {
+        match error {
+            TraitsError::EventUnknown => Code::EventUnknown.into(),
+            TraitsError::SeatUnknown(seats) => Problem::new(Code::SeatUnknown).with("seats", seats),
+            TraitsError::TooMany { limit } => Problem::new(Code::SeatsTooMany)
+                .detail("So many seats are no exception: the plan is another one.")
+                .with("limit", limit),
+            TraitsError::Database(error) => error.into(),
         }
     }
 }

@@ -97,6 +97,7 @@ fn api() -> OpenApiRouter<Hub> {
         .routes(routes!(box_office::unblock))
         .routes(routes!(box_office::revive))
         .routes(routes!(box_office::kill))
+        .routes(routes!(box_office::set_traits))
         .routes(routes!(desk::customer_holds, desk::put_aside))
         .routes(routes!(desk::release_customer_hold))
         .routes(routes!(desk::seat_story))

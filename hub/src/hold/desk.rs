@@ -32,7 +32,7 @@ use crate::{
     admission::staff,
     config::Config,
     db::{self, KeptConnection},
-    seat_map::{Board, Boards, SeatNo},
+    seat_map::{Board, Boards, Edition, SeatNo},
 };
 
 /// How often a wish for the best seats is proposed anew before it is told that there are none.
@@ -278,10 +278,10 @@ impl Inner {
         kept: &mut Kept,
     ) -> Result<Vec<Decision>, RecordError> {
         let unknown = || requests.iter().map(|_| Decision::Done(Err(Refusal::EventUnknown))).collect();
-        let mut plan_revision_id = None;
+        let mut edition = None;
         for _ in 0..PLANS_MAX {
             // Before there is a connection: reading a hall takes one of its own.
-            let Some(board) = self.boards.get(&self.pool, event_id, plan_revision_id).await? else {
+            let Some(board) = self.boards.get(&self.pool, event_id, edition).await? else {
                 return Ok(unknown());
             };
             let (mut connection, permit) = match kept.take() {
@@ -294,8 +294,8 @@ impl Inner {
             match outcome {
                 Outcome::Decided(decisions) => return Ok(decisions),
                 Outcome::NoEvent => return Ok(unknown()),
-                // The plan was imported again since: read it, and decide by it.
-                Outcome::OtherPlan(id) => plan_revision_id = Some(id),
+                // The plan was imported again since, or seats are something else: read it, and decide by it.
+                Outcome::OtherEdition(other) => edition = Some(other),
             }
         }
         Ok(requests.iter().map(|_| Decision::Done(Err(Refusal::Busy))).collect())
@@ -315,10 +315,10 @@ impl Inner {
         let tx = connection.begin(event_id).await?;
         self.counts.lock_us.fetch_add(asked.elapsed().as_micros() as u64, Ordering::Relaxed);
         let mut ledger = match ledger::read(tx, event_id, &wanted).await? {
-            Some(ledger) if ledger.event.plan_revision_id == board.hall.plan_revision_id => ledger,
+            Some(ledger) if ledger.event.edition == board.hall.edition => ledger,
             other => {
                 connection.roll_back().await?;
-                return Ok(other.map_or(Outcome::NoEvent, |l| Outcome::OtherPlan(l.event.plan_revision_id)));
+                return Ok(other.map_or(Outcome::NoEvent, |l| Outcome::OtherEdition(l.event.edition)));
             }
         };
         let context = Context { board, pay_margin: self.pay_margin };
@@ -351,8 +351,8 @@ impl Inner {
 enum Outcome {
     Decided(Vec<Decision>),
     NoEvent,
-    /// The event is on this revision of its plan; nothing was decided.
-    OtherPlan(i64),
+    /// The hall is this one by now; nothing was decided.
+    OtherEdition(Edition),
 }
 
 /// Tells the board what the batch read and wrote.

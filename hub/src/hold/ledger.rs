@@ -19,13 +19,16 @@ pub use read::{Wanted, read};
 pub use record::{RecordError, record};
 
 use super::ByRole;
-use crate::{admission::pass::PassRow, seat_map::SeatNo};
+use crate::{
+    admission::pass::PassRow,
+    seat_map::{Edition, SeatNo},
+};
 
 /// The event as this batch sees it.
 #[derive(Debug, Clone)]
 pub struct EventRules {
     pub event_id: i64,
-    pub plan_revision_id: i64,
+    pub edition: Edition,
     pub seat_limit: i32,
     pub hold_ttl_s: i32,
     pub churn_seats_max: i32,

@@ -125,7 +125,7 @@ async fn offer_in(
     seats: &[i32],
 ) -> Result<CancellationOffer, GiveUpError> {
     let order = sqlx::query!(
-        r#"select o.state, o.currency, o.refund_policy, e.starts_at, e.seats_min, e.plan_revision_id
+        r#"select o.event_id, o.state, o.currency, o.refund_policy, e.starts_at, e.seats_min, e.plan_revision_id
            from "order" o join event e on e.id = o.event_id where o.id = $1 and o.buyer_id = $2"#,
         order_id,
         buyer_id
@@ -166,10 +166,13 @@ async fn offer_in(
         return Err(GiveUpError::PartyTooSmall { minimum: order.seats_min });
     }
     let alone = sqlx::query_scalar!(
-        "select seat_no from plan_seat where plan_revision_id = $1 and seat_no = any($2)
-           and companion_of is not null and not companion_of = any($2) order by seat_no",
+        "select p.seat_no from plan_seat p left join seat_trait t on t.event_id = $3 and t.seat_no = p.seat_no
+         where p.plan_revision_id = $1 and p.seat_no = any($2) and p.companion_of is not null
+           and (t.flags is null or t.flags & 2 <> 0) and not p.companion_of = any($2)
+         order by p.seat_no",
         order.plan_revision_id,
-        &left
+        &left,
+        order.event_id
     )
     .fetch_all(&mut **tx)
     .await?;

@@ -16,7 +16,7 @@ use fullhouse_protocol::seat::Status;
 use sqlx::PgPool;
 use tokio::sync::Mutex;
 
-use super::{Hall, SeatNo};
+use super::{Edition, Hall, SeatNo};
 
 #[derive(Debug)]
 pub struct Board {
@@ -82,19 +82,20 @@ struct Inner {
 }
 
 impl Boards {
-    /// The board of an event at its present plan; reads it the first time, and again after an import.
+    /// The board of an event at its present edition; reads it the first time, and again where that is another one than
+    /// is known: after an import, or when seats were said to be something else.
     pub async fn get(
         &self,
         pool: &PgPool,
         event_id: i64,
-        plan_revision_id: Option<i64>,
+        edition: Option<Edition>,
     ) -> sqlx::Result<Option<Arc<Board>>> {
-        if let Some(board) = self.known(event_id, plan_revision_id) {
+        if let Some(board) = self.known(event_id, edition) {
             return Ok(Some(board));
         }
         let reading = self.0.reading.entry(event_id).or_default().clone();
         let _one = reading.lock().await;
-        if let Some(board) = self.known(event_id, plan_revision_id) {
+        if let Some(board) = self.known(event_id, edition) {
             return Ok(Some(board));
         }
         let Some(hall) = Hall::load(pool, event_id).await? else {
@@ -107,9 +108,9 @@ impl Boards {
         Ok(Some(board))
     }
 
-    fn known(&self, event_id: i64, plan_revision_id: Option<i64>) -> Option<Arc<Board>> {
+    fn known(&self, event_id: i64, edition: Option<Edition>) -> Option<Arc<Board>> {
         let board = self.0.boards.get(&event_id)?.clone();
-        plan_revision_id.is_none_or(|id| id == board.hall.plan_revision_id).then_some(board)
+        edition.is_none_or(|edition| edition == board.hall.edition).then_some(board)
     }
 
     /// Lets go of an event that nobody asks about any more.

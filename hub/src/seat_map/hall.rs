@@ -41,10 +41,18 @@ impl HallSeat {
     }
 }
 
+/// What a hall was read at: another one is another hall.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Edition {
+    pub plan_revision_id: i64,
+    /// Grows when staff say of a seat that it is something else for this performance.
+    pub traits_version: i32,
+}
+
 #[derive(Debug)]
 pub struct Hall {
     pub event_id: i64,
-    pub plan_revision_id: i64,
+    pub edition: Edition,
     /// By seat number.
     pub seats: Vec<HallSeat>,
     /// By run number: its seats, side by side.
@@ -55,10 +63,11 @@ pub struct Hall {
 }
 
 impl Hall {
-    /// Reads the plan of an event; `None` where there is no such event.
+    /// Reads the plan of an event, and what its seats are for this performance; `None` where there is no such event.
     pub async fn load(pool: &PgPool, event_id: i64) -> sqlx::Result<Option<Self>> {
         let Some(plan) = sqlx::query!(
-            "select r.id, r.focus_x, r.focus_y from event e join plan_revision r on r.id = e.plan_revision_id where e.id = $1",
+            "select r.id, r.focus_x, r.focus_y, e.traits_version
+             from event e join plan_revision r on r.id = e.plan_revision_id where e.id = $1",
             event_id
         )
         .fetch_optional(pool)
@@ -67,9 +76,11 @@ impl Hall {
             return Ok(None);
         };
         let rows = sqlx::query!(
-            "select p.seat_no, p.section, p.run, p.run_pos, p.x, p.y, p.flags, p.companion_of, p.retired, s.level
+            r#"select p.seat_no, p.section, p.run, p.run_pos, p.x, p.y, seat_flags(p.flags, t.flags) as "flags!",
+                    p.companion_of, p.retired, s.level
              from plan_seat p join event_seat s on s.event_id = $2 and s.seat_no = p.seat_no
-             where p.plan_revision_id = $1 order by p.seat_no",
+             left join seat_trait t on t.event_id = $2 and t.seat_no = p.seat_no
+             where p.plan_revision_id = $1 order by p.seat_no"#,
             plan.id,
             event_id
         )
@@ -94,16 +105,17 @@ impl Hall {
                 level: row.level,
                 // A seat that a later revision left out is no flag in the database.
                 flags: row.flags | if row.retired { RETIRED } else { 0 },
-                companion_of: row.companion_of,
+                companion_of: row.companion_of.filter(|_| row.flags & COMPANION != 0),
                 x: row.x,
                 y: row.y,
                 distance: (row.x - plan.focus_x).hypot(row.y - plan.focus_y),
             });
         }
-        Ok(Some(Self::new(event_id, plan.id, seats, section_names)))
+        let edition = Edition { plan_revision_id: plan.id, traits_version: plan.traits_version };
+        Ok(Some(Self::new(event_id, edition, seats, section_names)))
     }
 
-    pub fn new(event_id: i64, plan_revision_id: i64, seats: Vec<HallSeat>, section_names: Vec<String>) -> Self {
+    pub fn new(event_id: i64, edition: Edition, seats: Vec<HallSeat>, section_names: Vec<String>) -> Self {
         let mut runs: Vec<Vec<SeatNo>> = vec![Vec::new(); seats.iter().map(|s| s.run as usize + 1).max().unwrap_or(0)];
         for (number, seat) in seats.iter().enumerate() {
             if !seat.is(RETIRED) {
@@ -122,7 +134,7 @@ impl Hall {
             })
             .collect();
         runs_by_distance.sort_by(|a, b| a.1.total_cmp(&b.1));
-        Self { event_id, plan_revision_id, seats, runs, runs_by_distance, section_names }
+        Self { event_id, edition, seats, runs, runs_by_distance, section_names }
     }
 
     pub fn seat(&self, seat: SeatNo) -> Option<&HallSeat> {
@@ -157,6 +169,6 @@ pub(crate) mod testing {
                 });
             }
         }
-        Hall::new(1, 1, seats, vec!["Stalls".to_owned()])
+        Hall::new(1, Edition { plan_revision_id: 1, traits_version: 0 }, seats, vec!["Stalls".to_owned()])
     }
 }

@@ -10,7 +10,7 @@ mod board; // the hint of each seat's state, fed by the desk and by frames
 pub use board::{Board, Boards};
 #[cfg(test)]
 pub(crate) use hall::testing;
-pub use hall::{ACCESSIBLE, COMPANION, Hall, HallSeat, RESTRICTED_VIEW, RETIRED, STANDING};
+pub use hall::{ACCESSIBLE, COMPANION, Edition, Hall, HallSeat, RESTRICTED_VIEW, RETIRED, STANDING};
 
 /// A seat's number: dense within a plan, the same in each of its revisions.
 pub type SeatNo = i32;

@@ -27,6 +27,7 @@ mod tills; // the core of a till at a real hub, with a network and without
 mod kiosk_visits; // one customer of a kiosk after the other, carried out
 mod enrolment; // a machine becomes a terminal with a code
 mod split;
+mod traits; // what a seat is for one performance
 mod vouchers; // seats for nothing, for whoever brings a code
 mod staff; // who stands at an attended counter, and what they may do
 mod shift; // a drawer, from its float to its Z report

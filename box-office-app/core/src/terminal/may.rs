@@ -33,6 +33,7 @@ const COUNTER: &[Route] = &[
     ("POST", "/api/box-office/events/*/block"),
     ("POST", "/api/box-office/events/*/unblock"),
     ("POST", "/api/box-office/events/*/kill"),
+    ("POST", "/api/box-office/events/*/traits"),
     ("POST", "/api/box-office/events/*/revive"),
     ("GET", "/api/box-office/events/*/seats/*"),
     ("GET", "/api/box-office/events/*/will-call"),

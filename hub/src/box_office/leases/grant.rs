@@ -190,7 +190,9 @@ async fn so_many(
     let found = sqlx::query_scalar!(
         "select s.seat_no from event_seat s join event e on e.id = s.event_id
          join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = s.seat_no
-         where s.event_id = $1 and ($2::text is null or p.section = $2) and not p.retired and p.flags & 3 = 0
+         left join seat_trait t on t.event_id = s.event_id and t.seat_no = s.seat_no
+         where s.event_id = $1 and ($2::text is null or p.section = $2) and not p.retired
+           and seat_flags(p.flags, t.flags) & 3 = 0
            and (s.status = 0 or (s.status = 1 and s.held_until <= $3))
          order by s.seat_no limit $4",
         event_id,

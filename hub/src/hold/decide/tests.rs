@@ -9,7 +9,7 @@ use super::*;
 use crate::{
     admission::pass::{Claim, PassRefusal, PassRow},
     hold::{ByRole, Key, ledger::EventRules},
-    seat_map::{SeatSet, testing::rows},
+    seat_map::{Edition, SeatSet, testing::rows},
 };
 
 const LIMIT: i32 = 6;
@@ -24,7 +24,7 @@ fn ledger(seats: i32) -> Ledger {
         now: at(0),
         event: EventRules {
             event_id: 1,
-            plan_revision_id: 1,
+            edition: Edition { plan_revision_id: 1, traits_version: 0 },
             seat_limit: LIMIT,
             hold_ttl_s: 480,
             churn_seats_max: 1000,

@@ -8,7 +8,10 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{Answered, EventRules, HoldRow, Ledger, LineRules, SeatRow};
-use crate::{admission::pass::PassRow, seat_map::SeatNo};
+use crate::{
+    admission::pass::PassRow,
+    seat_map::{Edition, SeatNo},
+};
 
 /// What to read.
 #[derive(Debug, Default)]
@@ -48,7 +51,7 @@ pub async fn read(db: &mut PgConnection, event_id: i64, wanted: &Wanted) -> sqlx
              answered as (
                select r.* from unnest($5::uuid[], $6::text[]) as w(buyer_id, key)
                cross join lateral (select * from hold_request r where r.buyer_id = w.buyer_id and r.key = w.key limit 1) as r)
-           select clock.now as "now!", e.plan_revision_id, e.seat_limit, e.hold_ttl_s, e.churn_seats_max,
+           select clock.now as "now!", e.plan_revision_id, e.traits_version, e.seat_limit, e.hold_ttl_s, e.churn_seats_max,
                   e.single_seat_rule, e.consecutive_rule, e.seats_min, e.sale_state, e.on_sale_at, e.off_sale_at,
                   h.ids as "hold_ids?", h.buyer_ids as "hold_buyers?", h.held_until as "hold_until?",
                   h.frozen as "hold_frozen?", h.versions as "hold_versions?", h.taken as "hold_taken?",
@@ -102,7 +105,7 @@ pub async fn read(db: &mut PgConnection, event_id: i64, wanted: &Wanted) -> sqlx
         now: row.now,
         event: EventRules {
             event_id,
-            plan_revision_id: row.plan_revision_id,
+            edition: Edition { plan_revision_id: row.plan_revision_id, traits_version: row.traits_version },
             seat_limit: row.seat_limit,
             hold_ttl_s: row.hold_ttl_s,
             churn_seats_max: row.churn_seats_max,
