@@ -34,6 +34,8 @@ import type {
   TillHoldRequest,
   TillSaleAnswer,
   TillTender,
+  TraitsSet,
+  TraitsWish,
   Voucher,
   VoucherMade,
   VoucherWish,
@@ -106,6 +108,9 @@ export class TillHub extends Requests {
   /** Whatever can be of a section. */
   setSection = (event: number, verb: SeatVerb, section: string, reason: string) =>
     this.again<SectionBlocked>(`${AT}/events/${event}/${verb}`, { section, reason });
+  /** What seats are for this performance; a companion's seat goes with its place. */
+  setTraits = (event: number, wish: TraitsWish) =>
+    this.again<TraitsSet>(`${AT}/events/${event}/traits`, wish);
   seat = (event: number, seat: number) =>
     this.get<SeatStory>(`${AT}/events/${event}/seats/${seat}`);
 

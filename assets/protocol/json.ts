@@ -77,6 +77,16 @@ export interface SeatInfo {
   status: StatusName;
 }
 
+/** What a seat is for one performance, where that is not what the drawing says. */
+export interface SeatTraits {
+  seat_no: number;
+  accessible: boolean;
+  companion: boolean;
+  restricted_view: boolean;
+  /** For whoever buys it. */
+  note: string | null;
+}
+
 export interface EventPage {
   event: EventSummary & {
     description: string;
@@ -93,6 +103,8 @@ export interface EventPage {
   price_levels: PriceLevel[];
   fees: Fee[];
   plan: { hash: string; revision: number; seat_count: number; geometry: string };
+  /** By number; an older hub says nothing of it. */
+  seat_traits?: SeatTraits[];
   seats?: SeatInfo[];
 }
 

@@ -1,6 +1,6 @@
 // What a till and its hub say to each other, as far as screens read it. Money is integer minor units of `currency`.
 
-import type { Best, HoldAnswer, Order, TicketChoice } from './json.ts';
+import type { Best, HoldAnswer, Order, SeatTraits, TicketChoice } from './json.ts';
 
 export type StaffRole = 'clerk' | 'supervisor' | 'manager';
 
@@ -131,6 +131,23 @@ export interface VoucherMade {
 }
 
 /** Whose a seat is, and whatever happened to it, the latest first. */
+/** What seats are for one performance; what is left out stays. */
+export interface TraitsWish {
+  seats: number[];
+  accessible?: boolean;
+  companion?: boolean;
+  restricted_view?: boolean;
+  /** Empty: nothing any more. */
+  note?: string;
+  reason: string;
+}
+
+export interface TraitsSet {
+  changed: number[];
+  /** Of these: somebody has bought it as it was. */
+  sold: number[];
+}
+
 export interface SeatStory {
   event_id: number;
   seat_no: number;
@@ -142,6 +159,8 @@ export interface SeatStory {
   held_until: string | null;
   /** `web`, or the terminal's name. */
   held_by: string | null;
+  /** What it is for this performance. */
+  traits: SeatTraits;
   customer: CustomerHold | null;
   order: OrderFound | null;
   sales: {

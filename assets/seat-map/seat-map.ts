@@ -150,6 +150,12 @@ export class SeatMap {
     this.wake();
   }
 
+  /** What the plan says of seats has changed. */
+  repaint(): void {
+    this.pictures.invalidate();
+    this.wake();
+  }
+
   /** Seats that somebody should look at, until others are named. */
   setMarked(seats: readonly number[]): void {
     if (seats.length === 0 && this.marked.length === 0) return;

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 
-import { HUNG } from './house.mjs';
+import { clickSeat, HUNG, openEvent } from './house.mjs';
 import {
   approve,
   CLERK,
@@ -160,6 +160,54 @@ test('house seats are blocked, moved, put back on sale and given up for good, wi
   await at.click('revive');
   await approve(at.page, MANAGER);
   await at.becomes(other, FREE);
+});
+
+test('what seats are for one performance is changed with a supervisor’s word, and a fan who looks reads it', async () => {
+  await at.stand(CLERK);
+  const [seat, other] = await at.free(2);
+  const fan = await at.chrome.newPage();
+  await openEvent(fan, at.house, at.slug);
+  await clickSeat(fan, seat);
+  const line = fan.getByTestId('picked-seat');
+  await line.waitFor();
+  assert.doesNotMatch(await line.innerText(), /loudspeaker/);
+
+  await at.click('house');
+  await at.touch([seat, other]);
+  await at.click('house-traits');
+  await at.page.getByTestId('traits-restricted_view').check();
+  await at.fill('traits-note', `a loudspeaker ${ODD}`);
+  await at.fill('traits-reason', 'the rig hangs lower');
+  await at.click('traits-go');
+  await approve(at.page, SUPERVISOR);
+  await at.says('house-done', /2 seats changed for this performance/);
+  // The fan's page is read again while something is picked; nobody has to reload it.
+  await line
+    .filter({ hasText: `restricted view · a loudspeaker ${ODD}` })
+    .waitFor({ timeout: 3 * HUNG });
+  await fan.close();
+
+  await at.click('house-end');
+  await at.takeThese([seat]);
+  assert.match(await at.text('held-traits'), /restricted view · a loudspeaker/);
+  await at.page.keyboard.press('Escape');
+  await at.becomes(seat, FREE);
+
+  await at.click('house');
+  await at.touch([seat]);
+  await at.click('house-story');
+  await at.says('seat-traits', /restricted view/);
+  await at.says('seat-happened', /the rig hangs lower/);
+  await at.click('seat-change');
+  await at.page.getByTestId('traits-restricted_view').uncheck();
+  await at.fill('traits-note', '');
+  await at.fill('traits-reason', 'the rig was moved');
+  await at.click('traits-go');
+  await approve(at.page, SUPERVISOR);
+  await at.says('seat-changed', /1 seat changed/);
+  await at.page.getByTestId('seat-traits').waitFor({ state: 'detached', timeout: HUNG });
+  const left = await at.house.sql('select string_agg(seat_no::text, $$,$$) from seat_trait');
+  assert.equal(left, String(other), 'what is as the plan has it is not said');
 });
 
 test('a whole section is blocked and put back, and what is sold of it stays', async () => {

@@ -388,6 +388,7 @@ export class EventRoom {
     } catch {
       return false;
     }
+    if (this.seats.setTraits(this.page.seat_traits)) this.map?.repaint();
     if (this.off && !before) this.calledOff();
     this.lookForLine();
     return true;

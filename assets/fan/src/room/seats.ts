@@ -1,6 +1,11 @@
 // What seats are called and what they cost: joins the plan's drawing with the event's price levels.
 
-import { SeatFlag, type EventPage, type PriceLevel } from '../../../protocol/index.ts';
+import {
+  SeatFlag,
+  type EventPage,
+  type PriceLevel,
+  type SeatTraits,
+} from '../../../protocol/index.ts';
 import type { Plan } from '../../../seat-map/index.ts';
 import { list, money } from '../lib/format.ts';
 import { t } from '../lib/text.svelte.ts';
@@ -13,16 +18,25 @@ export interface Place {
   standing?: boolean;
 }
 
+/** What a performance may say otherwise than the plan. */
+const OF_A_PERFORMANCE = SeatFlag.accessible | SeatFlag.companion | SeatFlag.restrictedView;
+
 export class Seats {
   readonly currency: string;
   /** By category of the plan; undefined where a category has no price, and so is not for sale. */
   private readonly levelOfCategory: (PriceLevel | undefined)[];
+  /** As the plan has them. */
+  private readonly drawn: Uint8Array;
+  private said = '[]';
+  private readonly notes = new Map<number, string>();
 
   constructor(
     readonly plan: Plan,
     readonly page: EventPage,
   ) {
     this.currency = page.event.currency;
+    this.drawn = plan.flags.slice();
+    this.setTraits(page.seat_traits);
     const byName = new Map(page.price_levels.map((level) => [level.category, level]));
     this.levelOfCategory = plan.categories.map(({ name }) => byName.get(name));
   }
@@ -78,6 +92,30 @@ export class Seats {
     );
   }
 
+  /** What seats are for this performance, instead of what is drawn; false if that was so already. */
+  setTraits(traits: readonly SeatTraits[] = []): boolean {
+    const said = JSON.stringify(traits);
+    if (said === this.said) return false;
+    this.said = said;
+    this.plan.flags.set(this.drawn);
+    this.notes.clear();
+    for (const { seat_no: seat, accessible, companion, restricted_view, note } of traits) {
+      if (seat >= this.plan.count) continue;
+      this.plan.flags[seat] =
+        (this.drawn[seat] & ~OF_A_PERFORMANCE) |
+        (accessible ? SeatFlag.accessible : 0) |
+        (companion ? SeatFlag.companion : 0) |
+        (restricted_view ? SeatFlag.restrictedView : 0);
+      if (note) this.notes.set(seat, note);
+    }
+    return true;
+  }
+
+  /** What whoever buys it is told of it; empty: nothing. */
+  note(seat: number): string {
+    return this.notes.get(seat) ?? '';
+  }
+
   traits(seat: number): string[] {
     const flags = this.plan.flags[seat];
     const traits: string[] = [];
@@ -85,7 +123,13 @@ export class Seats {
     if (flags & SeatFlag.companion) traits.push(t('trait.companion'));
     if (flags & SeatFlag.restrictedView) traits.push(t('trait.restricted_view'));
     if (flags & SeatFlag.standing) traits.push(t('trait.standing'));
+    if (this.note(seat)) traits.push(this.note(seat));
     return traits;
+  }
+
+  /** Whatever is to be known of one of these. */
+  traitsOf(seats: readonly number[]): string[] {
+    return [...new Set(seats.flatMap((seat) => this.traits(seat)))];
   }
 
   money(minor: number): string {

@@ -21,6 +21,7 @@ export const VERBS: Record<string, string> = {
   seat_unblock: 'put back on sale',
   seat_kill: 'given up for good',
   seat_revive: 'revived',
+  seat_trait: 'other seats for one performance',
   shift_open: 'shift opened',
   shift_drop: 'into the safe',
   shift_pay_in: 'change from the safe',

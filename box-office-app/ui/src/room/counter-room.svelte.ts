@@ -40,6 +40,7 @@ export class CounterRoom extends LiveRoom {
     this.said = '';
     this.asked = null;
     this.pick([]);
+    void this.readTraits();
   }
 
   turn(mode: Mode): void {

@@ -41,6 +41,14 @@ export abstract class LiveRoom {
     return [page, await till.hub.geometry(page.plan.geometry)];
   }
 
+  /** What seats are for this performance may be said while the hall is open. Without an answer they stay as they were. */
+  async readTraits(): Promise<void> {
+    const page = await till.hub.event(this.id).catch(() => null);
+    if (!page || !this.seats.setTraits(page.seat_traits)) return;
+    this.map?.repaint();
+    this.tick++;
+  }
+
   close(): void {
     this.feed.stop();
     clearTimeout(this.tickTimer);
