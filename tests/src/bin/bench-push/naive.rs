@@ -34,7 +34,8 @@ async fn publish(State(frames): State<Frames>, frame: Bytes) {
 }
 
 async fn live(State(frames): State<Frames>, upgrade: WebSocketUpgrade) -> Response {
-    upgrade.on_upgrade(move |socket| watch(socket, frames.subscribe()))
+    let frames = frames.subscribe(); // now: whoever has read the answer is to miss no frame
+    upgrade.on_upgrade(move |socket| watch(socket, frames))
 }
 
 async fn watch(mut socket: WebSocket, mut frames: broadcast::Receiver<Bytes>) {
