@@ -175,6 +175,7 @@ section!(Reconcile {
     page_rows: i64,
     pages_max: u32,
     grace_s: i64,
+    lease_s: u64,
     settle_s: u64,
     account_shared: bool,
 });

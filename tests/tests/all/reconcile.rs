@@ -1,7 +1,10 @@
 //! The provider's books beside ours: each class of difference, what is repaired, and the gate that it closes.
 
 use chrono::TimeDelta;
-use fullhouse::payment::reconcile::{self, Outcome, finding::Class};
+use fullhouse::{
+    config::Config,
+    payment::reconcile::{self, Outcome, finding::Class},
+};
 use fullhouse_tests::{
     binary, eventually,
     provider::{CARD, key, order, until},
@@ -214,6 +217,49 @@ async fn a_run_that_could_not_read_everything_is_no_good_one_and_two_do_not_run_
         .await
         .expect("runs");
     assert_eq!(runs, [false, true]);
+    scene.end().await;
+}
+
+#[tokio::test]
+async fn a_run_that_takes_longer_than_its_lease_stays_the_only_one() {
+    let patient = |config: &mut Config| {
+        (config.reconcile.lease_s, config.reconcile.page_rows) = (1, 1);
+        config.payment.timeout_ms = 10_000;
+    };
+    let scene = Scene::of_books(patient).await;
+    for seat in 1..=3 {
+        scene.bought(&scene.fan().await, &[seat]).await;
+    }
+    let parts = scene.hub.parts();
+    let slowly = json!([{ "match": {}, "effect": { "latency": { "kind": "fixed", "ms": 400 } } }]);
+    scene.provider.rules(slowly).await;
+    let under_way = "select count(*) from reconciliation_run where finished_at is null";
+    let first = reconcile::run(&parts.payments, &parts.pool, 48);
+    let others = async {
+        eventually("the first begins", || async { (scene.count(under_way).await == 1).then_some(()) }).await;
+        let begun = std::time::Instant::now();
+        let mut tried = 0;
+        while scene.count(under_way).await > 0 {
+            let second = reconcile::run(&parts.payments, &parts.pool, 48).await;
+            assert!(second.is_err(), "two at once, {:?} after the first began", begun.elapsed());
+            tried += 1;
+        }
+        assert!(tried > 0 && begun.elapsed().as_secs() >= 1, "{tried} tries, and it took only {:?}", begun.elapsed());
+    };
+    let (first, ()) = tokio::join!(first, others);
+    first.expect("it ends well");
+    assert_eq!(scene.count("select count(*) from reconciliation_run").await, 1);
+    // Whoever died is followed, and whoever lost the lease ends.
+    scene.run("insert into money_lease values ('reconcile', gen_random_uuid(), db_clock() + interval '1 hour')").await;
+    reconcile::run(&parts.payments, &parts.pool, 48).await.expect_err("another one is at it");
+    scene.clock.advance(TimeDelta::minutes(61)).await;
+    let taken_over = async {
+        eventually("it begins", || async { (scene.count(under_way).await == 1).then_some(()) }).await;
+        scene.run("update money_lease set holder = gen_random_uuid()").await;
+    };
+    let (lost, ()) = tokio::join!(reconcile::run(&parts.payments, &parts.pool, 48), taken_over);
+    assert!(format!("{:?}", lost.expect_err("it is not alone")).contains("another run has taken over"));
+    scene.run("delete from money_lease").await;
     scene.end().await;
 }
 

@@ -30,8 +30,8 @@ use self::{
 use super::{Payments, gate, provider::Client};
 
 const LEASE: &str = "reconcile";
-/// Longer than a run takes; one that died is followed after this.
-const LEASE_S: f64 = 900.0;
+/// So often within its time a lease is renewed: one failure, or a slow answer, costs nothing.
+const RENEWALS: u32 = 3;
 
 /// What a run came to.
 #[derive(Debug, Clone)]
@@ -102,8 +102,8 @@ pub async fn if_due(payments: &Payments, pool: &PgPool) -> Result<Option<Report>
 /// Reads the books of the last hours, and acts on what differs.
 pub async fn run(payments: &Payments, pool: &PgPool, hours: i64) -> Result<Report, ReconcileError> {
     let client = payments.client().ok_or(ReconcileError::NoProvider)?;
-    let holder = Uuid::new_v4();
-    if !take_lease(pool, holder).await? {
+    let (holder, lease_s) = (Uuid::new_v4(), payments.reconcile_settings().lease_s);
+    if !take_lease(pool, holder, lease_s).await? {
         return Err(ReconcileError::Busy);
     }
     let run = sqlx::query!(
@@ -113,7 +113,10 @@ pub async fn run(payments: &Payments, pool: &PgPool, hours: i64) -> Result<Repor
     )
     .fetch_one(pool)
     .await?;
-    let done = compare(payments, client, pool, run.window_from, run.started_at).await;
+    let done = tokio::select! {
+        done = compare(payments, client, pool, run.window_from, run.started_at) => done,
+        lost = keep_lease(pool, holder, lease_s) => Err(lost),
+    };
     let error = done.as_ref().err().map(|error| format!("{error:#}"));
     let (read, found) = done.as_ref().map_or((Read::default(), 0), |(read, found)| (*read, found.len()));
     sqlx::query!(
@@ -141,18 +144,39 @@ pub async fn run(payments: &Payments, pool: &PgPool, hours: i64) -> Result<Repor
     })
 }
 
-async fn take_lease(pool: &PgPool, holder: Uuid) -> sqlx::Result<bool> {
+async fn take_lease(pool: &PgPool, holder: Uuid, lease_s: u64) -> sqlx::Result<bool> {
     let taken = sqlx::query!(
         "insert into money_lease (name, holder, until) values ($1, $2, db_clock() + make_interval(secs => $3))
          on conflict (name) do update set holder = excluded.holder, until = excluded.until
          where money_lease.until <= db_clock()",
         LEASE,
         holder,
-        LEASE_S
+        lease_s as f64
     )
     .execute(pool)
     .await?;
     Ok(taken.rows_affected() == 1)
+}
+
+/// Renews the lease for as long as the run takes. Ends, and the run with it, when somebody else has it: the database was
+/// away for so long. What the run did until then stands; the other one finds it.
+async fn keep_lease(pool: &PgPool, holder: Uuid, lease_s: u64) -> anyhow::Error {
+    loop {
+        tokio::time::sleep(Duration::from_secs(lease_s) / RENEWALS).await;
+        let renewed = sqlx::query!(
+            "update money_lease set until = db_clock() + make_interval(secs => $3) where name = $1 and holder = $2",
+            LEASE,
+            holder,
+            lease_s as f64
+        )
+        .execute(pool)
+        .await;
+        match renewed {
+            Ok(rows) if rows.rows_affected() == 0 => return anyhow::anyhow!("another run has taken over"),
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%error, "the lease of a reconciliation could not be renewed"),
+        }
+    }
 }
 
 async fn compare(
