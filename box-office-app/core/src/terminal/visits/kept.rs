@@ -74,7 +74,12 @@ impl Kept {
         }
     }
 
+    /// An order that they were called for before is called by its code again: its customer is gone, and nothing else
+    /// knows it.
     pub fn call(&mut self, call: Call) {
+        let known =
+            self.now.calls.iter().filter(|before| before.order == call.order).find_map(|before| before.code.clone());
+        let call = Call { code: call.code.clone().or(known), ..call };
         if self.now.calls.len() < CALLS_MAX && !self.now.calls.contains(&call) {
             self.now.calls.push(call);
         }
