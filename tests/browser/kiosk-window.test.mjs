@@ -7,11 +7,11 @@ import { after, before, test } from 'node:test';
 
 import { Desk } from './desk.mjs';
 import { asOperator, browser, House, HUNG } from './house.mjs';
+import { kept, nothingOf, PIN } from './kiosks.mjs';
 import { Printer, until } from './printer.mjs';
 import { codeFor, holdCard, readerOf } from './till.mjs';
 
 const NAME = 'Foyer';
-const PIN = '161803';
 /** The shortest that a profile may have: nobody of a test is hurried away, and nobody waits for a minute and a half. */
 const IDLE_S = 20;
 let house, desk, window, printer, hall;
@@ -108,26 +108,15 @@ const statusOf = (seats) =>
   house.sql(`select string_agg(status::text, ' ' order by seat_no) from event_seat
     where event_id = ${hall.id} and seat_no in (${seats})`);
 
-/** All that a page could keep of somebody. */
-async function kept() {
-  const { value } = await window.later(`
-    const caches = globalThis.caches ? await globalThis.caches.keys() : [];
-    const databases = (await indexedDB.databases?.()) ?? [];
-    return {
-      page: document.documentElement.outerHTML,
-      fields: [...document.querySelectorAll('input, textarea, output')].map((one) => one.value).join(' '),
-      stores: JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, databases, caches, name]),
-      history: JSON.stringify([history.length, history.state, location.href]),
-    };`);
-  return value;
-}
+/** What the page keeps now. */
+const keeps = async () => (await window.later(`return (${kept})()`)).value;
 
 let untouched;
 
 test('two seats are chosen by touch, paid at the reader and printed here', async () => {
   await window.shows('kiosk-event', 3 * HUNG);
   assert.deepEqual(await window.run('return [innerWidth, innerHeight]'), [1080, 1920]);
-  untouched = await kept();
+  untouched = await keeps();
   await enter();
   const seats = await pick();
   await touch('kiosk-take');
@@ -147,7 +136,7 @@ test('two seats are chosen by touch, paid at the reader and printed here', async
   assert.equal(await statusOf(seats), '2 2');
   await touch('kiosk-finish');
   await window.shows('kiosk-event');
-  await nothingOf([code, ...places]);
+  nothingOf([code, ...places], await keeps(), untouched);
 });
 
 test('whoever leaves while choosing is asked, then their seats are free again and nothing is left of them', async () => {
@@ -166,7 +155,7 @@ test('whoever leaves while choosing is asked, then their seats are free again an
   await until('the seats are free again', async () => (await statusOf(seats)) === '0 0');
   assert.equal(await window.find('kiosk-idle'), undefined);
   await window.says('house-name', /^Tickets$/); // in the first language
-  await nothingOf(places);
+  nothingOf(places, await keeps(), untouched);
   await enter();
   const own = await window.run('return arguments[0].map(window.__fullhouse.own)', seats);
   assert.deepEqual(own, [0, 0], 'no seat is the next person’s before they choose one');
@@ -180,14 +169,6 @@ const names = () =>
   window.run(
     `return [...document.querySelectorAll('[data-testid=kiosk-seat]')].map((one) => one.innerText)`,
   );
-
-/** The next person finds none of these words, and the page as one that nobody has touched. */
-async function nothingOf(words) {
-  const { page, fields, stores, history } = await kept();
-  for (const word of words) assert.ok(!page.includes(word) && !fields.includes(word), word);
-  assert.equal(stores, untouched.stores);
-  assert.equal(history, untouched.history);
-}
 
 // ---- no way out but a PIN ----
 

@@ -43,13 +43,15 @@ export class Printer {
   #child;
   #folder;
 
-  /** Stands beside a terminal whose folder is `home`, which knows of it. */
-  static async beside(home) {
+  /** Stands beside a terminal whose folder is `home`, which knows of it. `bytesASecond`: it is no faster. */
+  static async beside(home, { bytesASecond } = {}) {
     const printer = new Printer();
     const address = `127.0.0.1:${await freePort()}`;
     printer.#folder = join(home, 'sheets');
     await mkdir(home, { mode: 0o700, recursive: true });
-    printer.#child = spawn(BINARY, ['--listen', address, '--folder', printer.#folder]);
+    const speed = bytesASecond ? ['--bytes-a-second', String(bytesASecond)] : [];
+    const args = ['--listen', address, '--folder', printer.#folder, ...speed];
+    printer.#child = spawn(BINARY, args);
     createInterface(printer.#child.stdout).on('line', (line) => printer.said.push(line));
     await until('the printer stands', () => printer.said.length > 0);
     await connectTo(home, address);

@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf, thread, time::Duration};
 
 use anyhow::Context;
 use clap::Parser;
-use fullhouse_test_printer::TestPrinter;
+use fullhouse_test_printer::{Behaviour, TestPrinter};
 
 /// A printer without paper, for demos and for trying out a till.
 #[derive(Debug, Parser)]
@@ -18,12 +18,16 @@ struct Arguments {
     /// Where the pictures go: 1.png, 2.png, …
     #[arg(long, default_value = ".fullhouse/printed")]
     folder: PathBuf,
+    /// What it works through; as fast as it can otherwise.
+    #[arg(long)]
+    bytes_a_second: Option<usize>,
 }
 
 fn main() -> anyhow::Result<()> {
-    let Arguments { listen, dots, folder } = Arguments::parse();
+    let Arguments { listen, dots, folder, bytes_a_second } = Arguments::parse();
     fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
     let printer = TestPrinter::listen(&listen, dots).with_context(|| format!("listening at {listen}"))?;
+    printer.behave(Behaviour { bytes_a_second, ..Behaviour::GOOD });
     println!("printing what comes to {} into {}", printer.address(), folder.display());
     let (mut written, mut opened) = (0, 0);
     loop {
