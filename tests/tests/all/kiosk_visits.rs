@@ -3,6 +3,7 @@
 
 use std::{path::Path, time::Duration};
 
+use chrono::TimeDelta;
 use fullhouse::{auth, config::Config};
 use fullhouse_box_office::{
     kiosk::{Case, Failure, Screen, Unpaid, Way},
@@ -94,6 +95,26 @@ impl Place {
         until(visits, "they are held, with a price", |s| s.screen == Screen::Held && s.order.is_some()).await
     }
 
+    /// A card that pays.
+    async fn pay(&self, visits: &Visits) {
+        visits.touched(Touched::Pay).await;
+        until(visits, "the reader waits", |s| s.screen == Screen::AtReader { ready: true }).await;
+        self.hold_card().await;
+    }
+
+    /// A card that was held to the reader, and of which nobody can say what the bank made of it.
+    async fn leave_in_doubt(&self, visits: &Visits) {
+        self.provider
+            .rules(json!([
+                { "match": { "op": "process", "first": 1 },
+                  "effect": { "network": "timeout_after", "reader": { "tap_after_ms": 0 } } },
+                { "match": { "op": "get" }, "effect": { "network": "timeout_before" } },
+            ]))
+            .await;
+        visits.touched(Touched::Pay).await;
+        until(visits, "the bank is asked", |s| s.screen == Screen::Authorising).await;
+    }
+
     /// As soon as the reader waits for one.
     async fn hold_card(&self) {
         eventually("the reader is in use", || async {
@@ -140,9 +161,7 @@ async fn two_seats_are_paid_for_and_the_next_person_finds_nothing() {
     let visits = place.begin(LONG).await;
     let held = place.hold(&visits).await;
     assert_eq!(held.hold.as_ref().unwrap().seats.len(), 2);
-    visits.touched(Touched::Pay).await;
-    until(&visits, "the reader waits", |s| s.screen == Screen::AtReader { ready: true }).await;
-    place.hold_card().await;
+    place.pay(&visits).await;
     let done = until(&visits, "it is paid", |s| s.screen == Screen::Done).await;
     assert_eq!(done.order.unwrap().tickets.len(), 2);
     visits.touched(Touched::Cancel).await;
@@ -183,9 +202,7 @@ async fn a_cancelled_reader_charges_nothing_and_the_seats_can_still_be_paid() {
     until(&visits, "the reader waits", |s| s.screen == Screen::AtReader { ready: true }).await;
     visits.touched(Touched::Cancel).await;
     until(&visits, "it has stopped", |s| s.screen == Screen::Held).await;
-    visits.touched(Touched::Pay).await;
-    until(&visits, "the reader waits again", |s| s.screen == Screen::AtReader { ready: true }).await;
-    place.hold_card().await;
+    place.pay(&visits).await;
     until(&visits, "it is paid", |s| s.screen == Screen::Done).await;
     place.close().await;
 }
@@ -228,6 +245,29 @@ async fn begin_with_case(place: &Place) -> Visits {
     Visits::begin(relay, papers, home, "a test", LONG).unwrap()
 }
 
+/// The customer has left, the bank is silent, their time runs out; then it says yes.
+#[tokio::test]
+async fn a_bank_that_says_yes_once_the_seats_time_is_over_charges_nobody() {
+    let place = Place::open().await;
+    let clock = place.database.take_clock().await;
+    let visits = place.begin(SHORT * 5).await;
+    let held = place.hold(&visits).await;
+    let total = held.order.as_ref().expect("a price").total_minor;
+    place.leave_in_doubt(&visits).await;
+    assert_eq!(place.provider.ledger().await.authorised(), total, "or this shows nothing");
+    let time = held.hold.as_ref().expect("their seats").held_until - clock.now().await;
+    clock.advance(time + TimeDelta::seconds(1)).await;
+    place.provider.rules(json!([])).await;
+    place.provider.replay().await;
+    until(&visits, "their time is over", |s| s.screen == Screen::Failed(Failure::HoldOver)).await;
+    place.gone(&visits, held.visit).await;
+    let ledger = place.provider.ledger().await;
+    assert_eq!((ledger.captured(), ledger.authorised()), (0, 0));
+    assert_eq!(place.count("select count(*) from attempt where outcome = 'hold_ended'").await, 1);
+    assert!(visits.shown().borrow().calls.is_empty(), "nobody has to see to it");
+    place.close().await;
+}
+
 #[tokio::test]
 async fn a_kiosk_that_is_switched_off_at_the_reader_comes_back_out_of_service() {
     let place = Place::open().await;
@@ -258,9 +298,7 @@ async fn a_declined_card_charges_nothing_and_another_may_pay() {
     let declined = Screen::Failed(Failure::Unpaid(Unpaid::Declined));
     until(&visits, "it is declined", |s| s.screen == declined).await;
     place.provider.rules(json!([])).await;
-    visits.touched(Touched::Pay).await;
-    until(&visits, "the reader waits again", |s| s.screen == Screen::AtReader { ready: true }).await;
-    place.hold_card().await;
+    place.pay(&visits).await;
     until(&visits, "it is paid", |s| s.screen == Screen::Done).await;
     place.close().await;
 }
@@ -271,9 +309,7 @@ async fn what_was_paid_for_comes_out_of_the_printer() {
     place.prints_at(&printer);
     let visits = place.begin(LONG).await;
     place.hold(&visits).await;
-    visits.touched(Touched::Pay).await;
-    until(&visits, "the reader waits", |s| s.screen == Screen::AtReader { ready: true }).await;
-    place.hold_card().await;
+    place.pay(&visits).await;
     until(&visits, "the tickets lie in the tray", |s| s.screen == Screen::Done && s.prints).await;
     printer.settle();
     assert_eq!(printer.sheets().iter().filter(|sheet| sheet.cut).count(), 2);
@@ -333,9 +369,7 @@ async fn what_was_paid_for_and_not_printed_is_mailed_and_staff_are_called() {
     place.prints_at(&printer);
     let visits = place.begin(LONG).await;
     let order = place.hold(&visits).await.order.unwrap();
-    visits.touched(Touched::Pay).await;
-    until(&visits, "the reader waits", |s| s.screen == Screen::AtReader { ready: true }).await;
-    place.hold_card().await;
+    place.pay(&visits).await;
     let told = until(&visits, "it says so", |s| s.screen == Screen::Unprinted { mailed: false }).await;
     assert_eq!((told.calls[0].case, told.calls[0].order), (Case::Unprinted, Some(order.id)));
     visits.touched(Touched::Mail { to: "no address".to_owned() }).await;
