@@ -4,7 +4,13 @@ import { t, text } from './text.svelte.ts';
 
 /** Minor units to what people write; the currency's own number of digits (JPY 0, KWD 3). */
 export function money(minor: number, currency: string): string {
-  const format = new Intl.NumberFormat(text.locale, { style: 'currency', currency });
+  // "JP¥" in some languages. A bare ¥ is the yen in all of them: the yuan is never written so here.
+  const currencyDisplay = currency === 'JPY' ? 'narrowSymbol' : 'symbol';
+  const format = new Intl.NumberFormat(text.locale, {
+    style: 'currency',
+    currency,
+    currencyDisplay,
+  });
   const digits = format.resolvedOptions().maximumFractionDigits ?? 2;
   return format.format(minor / 10 ** digits);
 }
