@@ -174,6 +174,8 @@ export interface OrderLine {
   section?: string | null;
   row?: string | null;
   number?: string | null;
+  /** A place to stand, and no seat. */
+  standing?: boolean;
   ticket_type: string | null;
   fee_code: string | null;
   amount_minor: number;
@@ -196,6 +198,8 @@ export interface Ticket {
   section: string;
   row: string;
   number: string;
+  /** A place to stand, and no seat. */
+  standing?: boolean;
   /** Of a valid ticket only. */
   code: string | null;
   state: 'pending' | 'valid' | 'void';

@@ -58,6 +58,9 @@ pub struct LeasedPlace {
     /// Empty where people stand.
     pub row: String,
     pub number: String,
+    /// A place to stand, and no seat.
+    #[serde(default)]
+    pub standing: bool,
 }
 
 /// `GET /api/box-office/leases`: those of this terminal that are open.

@@ -142,6 +142,9 @@ pub struct OrderLine {
     pub section: Option<String>,
     pub row: Option<String>,
     pub number: Option<String>,
+    /// A place to stand, and no seat.
+    #[serde(default)]
+    pub standing: bool,
     pub ticket_type: Option<String>,
     pub fee_code: Option<String>,
     pub amount_minor: i64,
@@ -179,6 +182,9 @@ pub struct Ticket {
     pub section: String,
     pub row: String,
     pub number: String,
+    /// A place to stand, and no seat.
+    #[serde(default)]
+    pub standing: bool,
     /// Signed; what the QR code holds. Of a valid ticket only: a door that has no network believes every genuine code.
     pub code: Option<String>,
     pub state: TicketState,

@@ -93,11 +93,12 @@ pub async fn seats(pool: &PgPool, order_id: Uuid, said: &[String]) -> sqlx::Resu
 fn names_of(section: &str, row: &str, number: &str) -> Vec<String> {
     let mut names = vec![plain(&format!("{section} {row} {number}"))];
     for language in Language::ALL {
-        let [section_word, row_word, seat_word] =
-            ["ticket.section", "ticket.row", "ticket.seat"].map(|w| language.say(w));
+        let [section_word, row_word] = ["ticket.section", "ticket.row"].map(|w| language.say(w));
         let row = if row.trim().is_empty() { String::new() } else { format!("{row_word} {row}") };
-        names.push(plain(&format!("{section} {row} {seat_word} {number}")));
-        names.push(plain(&format!("{section_word} {section} {row} {seat_word} {number}")));
+        for seat_word in ["ticket.seat", "ticket.place"].map(|w| language.say(w)) {
+            names.push(plain(&format!("{section} {row} {seat_word} {number}")));
+            names.push(plain(&format!("{section_word} {section} {row} {seat_word} {number}")));
+        }
     }
     // As the map says it in Japanese and Korean; in English it says what tickets say, with commas.
     names.push(plain(&format!("{section} {row}列 {number}番")));
@@ -117,7 +118,10 @@ fn plain(text: &str) -> String {
 fn bare(text: &str) -> String {
     let words: Vec<String> = Language::ALL
         .into_iter()
-        .flat_map(|language| ["ticket.section", "ticket.row", "ticket.seat"].map(|word| plain(language.say(word))))
+        .flat_map(|language| {
+            ["ticket.section", "ticket.row", "ticket.seat", "ticket.place"].map(|word| plain(language.say(word)))
+        })
+        .flat_map(|said| said.split(' ').map(str::to_owned).collect::<Vec<_>>())
         .collect();
     let said = plain(text);
     let bare = said.split(' ').filter(|word| !words.iter().any(|w| w == word));

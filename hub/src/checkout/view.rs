@@ -8,7 +8,10 @@ use fullhouse_protocol::orders::{
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use crate::catalog::event::{RefundPolicy, tax};
+use crate::catalog::{
+    event::{RefundPolicy, tax},
+    layout::flag,
+};
 
 /// Most orders that a list shows, the latest first.
 const ORDERS_MAX: i64 = 100;
@@ -60,21 +63,24 @@ pub async fn orders(pool: &PgPool, whose: Whose, pay_margin_s: i64) -> sqlx::Res
     let lines = sqlx::query!(
         r#"select l.order_id, l.seat_no, l.ticket_type, l.fee_code, l.amount_minor,
                   l.tax_milli_percent, l.tax_minor, l.tax_refunded_minor, l.refunded_minor,
-                  p.section as "section?", p.row_label as "row?", p.seat_label as "number?"
+                  p.section as "section?", p.row_label as "row?", p.seat_label as "number?",
+                  (p.flags & $2) <> 0 as "standing?"
            from order_line l join event e on e.id = l.event_id
            left join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = l.seat_no
            where l.order_id = any($1) and l.state <> 'exchanged' order by l.seat_no nulls last, l.fee_code"#,
-        &ids
+        &ids,
+        flag::STANDING
     )
     .fetch_all(pool)
     .await?;
     let tickets = sqlx::query!(
         r#"select t.id, t.order_id, t.seat_no, case when t.state = 'valid' then t.code end as code, t.state,
-                  p.section, p.row_label, p.seat_label
+                  p.section, p.row_label, p.seat_label, (p.flags & $2) <> 0 as "standing!"
          from ticket t join event e on e.id = t.event_id
          join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = t.seat_no
          where t.order_id = any($1) order by t.seat_no, t.created_at"#,
-        &ids
+        &ids,
+        flag::STANDING
     )
     .fetch_all(pool)
     .await?;
@@ -123,6 +129,7 @@ pub async fn orders(pool: &PgPool, whose: Whose, pay_margin_s: i64) -> sqlx::Res
                         section: l.section.clone(),
                         row: l.row.clone(),
                         number: l.number.clone(),
+                        standing: l.standing.unwrap_or_default(),
                         ticket_type: l.ticket_type.clone(),
                         fee_code: l.fee_code.clone(),
                         amount_minor: l.amount_minor,
@@ -151,6 +158,7 @@ pub async fn orders(pool: &PgPool, whose: Whose, pay_margin_s: i64) -> sqlx::Res
                         section: t.section.clone(),
                         row: t.row_label.clone(),
                         number: t.seat_label.clone(),
+                        standing: t.standing,
                         code: t.code.clone(),
                         state: match t.state.as_str() {
                             "valid" => TicketState::Valid,

@@ -261,7 +261,7 @@ impl Words {
         let seat = |t: &sheet::SheetTicket| {
             let row =
                 if t.row.trim().is_empty() { String::new() } else { format!(" · {} {}", say("ticket.row"), t.row) };
-            let place = format!("{}{row} · {} {}", t.section, say("ticket.seat"), t.number);
+            let place = format!("{}{row} · {} {}", t.section, say(t.numbered()), t.number);
             let price = if sheet.comp && t.amount_minor > 0 {
                 self.language.ticket_type("comp")
             } else {

@@ -103,7 +103,7 @@ impl Pen<'_, '_> {
     fn page(&mut self, sheet: &Sheet, ticket: &SheetTicket, at: usize) -> Result<(), PdfError> {
         let say = |key: &str| self.language.say(key);
         let (title, section, row, seat) =
-            (say("ticket.title"), say("ticket.section"), say("ticket.row"), say("ticket.seat"));
+            (say("ticket.title"), say("ticket.section"), say("ticket.row"), say(ticket.numbered()));
         let (kind, price, holder, order) =
             (say("ticket.type"), say("ticket.price"), say("ticket.holder"), say("ticket.order"));
         let terms = sheet.look.terms(self.language).unwrap_or(say("ticket.terms"));

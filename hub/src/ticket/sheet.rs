@@ -6,7 +6,10 @@ use chrono::NaiveDateTime;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::{catalog::event::TicketLook, words::Language};
+use crate::{
+    catalog::{event::TicketLook, layout::flag},
+    words::Language,
+};
 
 /// The valid tickets of an order, and what they have in common.
 #[derive(Debug, Clone)]
@@ -39,10 +42,19 @@ pub struct SheetTicket {
     /// Empty where people stand.
     pub row: String,
     pub number: String,
+    /// A place to stand, and no seat.
+    pub standing: bool,
     pub ticket_type: String,
     /// Of the currency's smallest unit.
     pub amount_minor: i64,
     pub code: String,
+}
+
+impl SheetTicket {
+    /// What its number is called.
+    pub fn numbered(&self) -> &'static str {
+        if self.standing { "ticket.place" } else { "ticket.seat" }
+    }
 }
 
 /// Reads an order's sheet; None: there is no such order. Tickets that are not valid (yet, or any more) are not on it.
@@ -62,13 +74,15 @@ pub async fn sheet(db: &mut PgConnection, order_id: Uuid) -> sqlx::Result<Option
     let Some(head) = head else { return Ok(None) };
     let tickets = sqlx::query_as!(
         SheetTicket,
-        r#"select t.id, t.seat_no, p.section, p.row_label as "row", p.seat_label as number, t.code,
+        r#"select t.id, t.seat_no, p.section, p.row_label as "row", p.seat_label as number,
+                  (p.flags & $2) <> 0 as "standing!", t.code,
                   coalesce(l.ticket_type, '') as "ticket_type!", coalesce(l.amount_minor, 0) as "amount_minor!"
            from ticket t join event e on e.id = t.event_id
            join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = t.seat_no
            left join order_line l on l.order_id = t.order_id and l.seat_no = t.seat_no and l.state = 'sold'
            where t.order_id = $1 and t.state = 'valid' order by t.seat_no"#,
-        order_id
+        order_id,
+        flag::STANDING
     )
     .fetch_all(db)
     .await?;
@@ -109,7 +123,7 @@ pub async fn holder(db: &mut PgConnection, order_id: Uuid) -> sqlx::Result<Optio
 pub async fn sample(db: &mut PgConnection, event_id: i64, language: Language) -> sqlx::Result<Option<Sheet>> {
     let found = sqlx::query!(
         r#"select e.name, e.starts_local, e.doors_local, e.time_zone, e.currency, e.ticket_template, e.ticket_logo,
-                  v.name as venue, v.city, s.seat_no, s.section, s.row_label, s.seat_label,
+                  v.name as venue, v.city, s.seat_no, s.section, s.row_label, s.seat_label, (s.flags & $2) <> 0 as "standing!",
                   p.ticket_type as "ticket_type?", p.amount_minor as "amount_minor?"
            from event e join plan_revision r on r.id = e.plan_revision_id join plan l on l.id = r.plan_id
            join venue v on v.id = l.venue_id
@@ -117,7 +131,8 @@ pub async fn sample(db: &mut PgConnection, event_id: i64, language: Language) ->
            join event_seat es on es.event_id = e.id and es.seat_no = s.seat_no
            left join price p on p.event_id = e.id and p.level = es.level
            where e.id = $1 order by s.seat_no, p.position limit 1"#,
-        event_id
+        event_id,
+        flag::STANDING
     )
     .fetch_optional(db)
     .await?;
@@ -141,6 +156,7 @@ pub async fn sample(db: &mut PgConnection, event_id: i64, language: Language) ->
             section: e.section,
             row: e.row_label,
             number: e.seat_label,
+            standing: e.standing,
             ticket_type: e.ticket_type.unwrap_or_default(),
             amount_minor: e.amount_minor.unwrap_or_default(),
             code: "PREVIEW: THIS IS NO TICKET".to_owned(),

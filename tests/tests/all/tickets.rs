@@ -351,6 +351,23 @@ async fn after_paper_out_it_is_known_what_came_out() {
     scene.close().await;
 }
 
+/// Nobody looks for a chair where there is none.
+#[tokio::test]
+async fn a_place_to_stand_is_called_so_on_orders_tickets_and_paper() {
+    let scene = Scene::open().await;
+    let stands = "update plan_seat set flags = 8, row_label = '' where seat_no = 3";
+    sqlx::query(stands).execute(scene.database.pool()).await.unwrap();
+    let fan = scene.fan().await;
+    let order = scene.take(&fan, &[3, 4]).await;
+    for of in ["lines", "tickets"] {
+        let standing: Vec<&Value> = order[of].as_array().unwrap().iter().map(|one| &one["standing"]).collect();
+        assert_eq!(standing, [&json!(true), &json!(false)], "{of}");
+    }
+    let text = Paper::new(&pdf(&fan, &order).await.bytes().await.unwrap()).await.text().await;
+    assert_eq!((text.matches("Standing place").count(), text.matches("Seat").count()), (1, 1), "{text}");
+    scene.close().await;
+}
+
 #[tokio::test]
 async fn tickets_speak_the_language_that_their_owner_chose() {
     let scene = Scene::open().await;

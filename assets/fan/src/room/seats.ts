@@ -3,12 +3,14 @@
 import {
   SeatFlag,
   type EventPage,
+  type OrderLine,
   type PriceLevel,
   type SeatTraits,
 } from '../../../protocol/index.ts';
 import type { Plan } from '../../../seat-map/index.ts';
 import { list, money } from '../lib/format.ts';
 import { t } from '../lib/text.svelte.ts';
+import { feeName } from './names.ts';
 
 export interface Place {
   section: string;
@@ -135,6 +137,12 @@ export class Seats {
   money(minor: number): string {
     return money(minor, this.currency);
   }
+}
+
+/** What is bought by a line of an order: a place, or what a fee is for. */
+export function lineName({ section, row, number, standing, fee_code }: OrderLine): string {
+  if (fee_code) return feeName(fee_code);
+  return placeName({ section: section ?? '', row: row ?? '', number: number ?? '', standing });
 }
 
 /** A blank row name is allowed, and then the word "row" is left out too. */

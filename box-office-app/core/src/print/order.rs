@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::{
     ledger::Job,
     page::Page,
-    pages::{Receipt, Ticket},
+    pages::{Receipt, Ticket, numbered},
 };
 
 /// An order's tickets that can be printed: the valid ones, each with its id, in the order of the hub's list.
@@ -35,6 +35,7 @@ pub fn tickets(order: &Order, language: Language, holder: Option<&str>, comp: bo
             section: ticket.section.clone(),
             row: ticket.row.clone(),
             number: ticket.number.clone(),
+            standing: ticket.standing,
             ticket_type: match line.and_then(|line| line.ticket_type.clone()) {
                 _ if comp => "comp".to_owned(),
                 known => known.unwrap_or_default(),
@@ -86,7 +87,7 @@ pub fn receipt(order: &Order, language: Language, paid: &Paid, sold: NaiveDateTi
         let place = [
             line.section.clone(),
             named(&line.row).map(|row| format!("{} {row}", language.say("ticket.row"))),
-            named(&line.number).map(|number| format!("{} {number}", language.say("ticket.seat"))),
+            named(&line.number).map(|number| format!("{} {number}", language.say(numbered(line.standing)))),
             line.ticket_type.as_ref().map(|kind| language.ticket_type(kind)),
             line.fee_code.as_ref().map(|code| code.replace('_', " ")),
         ];

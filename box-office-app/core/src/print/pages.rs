@@ -21,6 +21,8 @@ pub struct Ticket {
     /// Empty where people stand.
     pub row: String,
     pub number: String,
+    /// A place to stand, and no seat.
+    pub standing: bool,
     /// A code such as `adult`, or a name of the house.
     pub ticket_type: String,
     /// Currency and minor units; `None`: nothing was paid for it, or the house prints no prices.
@@ -32,6 +34,11 @@ pub struct Ticket {
     /// What the door reads.
     pub code: String,
     pub note: Option<String>,
+}
+
+/// What the number of a place is called.
+pub fn numbered(standing: bool) -> &'static str {
+    if standing { "ticket.place" } else { "ticket.seat" }
 }
 
 impl Ticket {
@@ -51,7 +58,7 @@ impl Ticket {
         if !self.section.trim().is_empty() {
             page.sum(language.say("ticket.section"), &self.section);
         }
-        let place = [("ticket.row", &self.row), ("ticket.seat", &self.number)];
+        let place = [("ticket.row", &self.row), (numbered(self.standing), &self.number)];
         let place = place.into_iter().filter(|(_, value)| !value.trim().is_empty());
         page.headline(
             place.map(|(name, value)| format!("{} {value}", language.say(name))).collect::<Vec<_>>().join("  "),

@@ -32,6 +32,7 @@ fn ticket(holder: &str) -> Ticket {
         section: "Main floor".to_owned(),
         row: "12".to_owned(),
         number: "6B".to_owned(),
+        standing: false,
         ticket_type: "adult".to_owned(),
         price: Some(("EUR".to_owned(), 4_550)),
         holder: Some(holder.to_owned()),

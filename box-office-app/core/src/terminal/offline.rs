@@ -99,6 +99,8 @@ pub struct Place {
     pub section: String,
     pub row: String,
     pub number: String,
+    /// A place to stand, and no seat.
+    pub standing: bool,
 }
 
 /// A sale that is on the disk.
@@ -365,11 +367,11 @@ impl Hall {
     fn of(page: EventPage<'static>, all: Option<EventPage<'static>>, granted: Granted) -> Self {
         let of_page = all.and_then(|page| page.seats).into_iter().flatten().map(|seat| {
             let (section, row, number) = (seat.section.into_owned(), seat.row.into_owned(), seat.number.into_owned());
-            Place { seat_no: seat.seat_no, section, row, number }
+            Place { seat_no: seat.seat_no, section, row, number, standing: seat.standing }
         });
         let leased = granted.seats.iter().filter_map(|(seat_no, seat)| {
-            let LeasedPlace { section, row, number } = seat.place.clone()?;
-            Some(Place { seat_no: *seat_no, section, row, number })
+            let LeasedPlace { section, row, number, standing } = seat.place.clone()?;
+            Some(Place { seat_no: *seat_no, section, row, number, standing })
         });
         let places = of_page
             .chain(leased)
@@ -396,7 +398,13 @@ impl Hall {
     }
 
     fn place(&self, seat_no: i32) -> Place {
-        let nameless = || Place { seat_no, section: String::new(), row: String::new(), number: seat_no.to_string() };
+        let nameless = || Place {
+            seat_no,
+            section: String::new(),
+            row: String::new(),
+            number: seat_no.to_string(),
+            standing: false,
+        };
         self.places.get(&seat_no).cloned().unwrap_or_else(nameless)
     }
 
@@ -429,6 +437,7 @@ impl Hall {
                 section: place.section,
                 row: place.row,
                 number: place.number,
+                standing: place.standing,
                 ticket_type: seat.ticket_type.clone(),
                 price: Some((sold.sale().currency.clone(), seat.amount_minor)),
                 holder: None,

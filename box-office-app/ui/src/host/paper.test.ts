@@ -51,6 +51,14 @@ it('a receipt tells cash and change', () => {
   expect(told).toContain(ODD);
 });
 
+it('a place to stand is called no seat', () => {
+  const place = { section: 'Floor', row: '', number: '2', standing: true };
+  const [line] = order().lines;
+  const standing = order({ lines: [{ ...line, ...place }] });
+  const told = lines(receipt(standing, { cash_minor: 0, change_minor: 0 }, 'Foyer 2'));
+  expect(told).toContain('Floor, standing place 2, Adult: €45.50');
+});
+
 it('a receipt of a card tells the card, and what it paid beside cash', () => {
   const card = { brand: 'visa', last4: '4242' };
   const paid = order({ attempt: { card } as Order['attempt'] });

@@ -8,8 +8,8 @@ import {
   venueTime,
   yourTime,
 } from '../../../../assets/fan/src/lib/format.ts';
-import { feeName, ticketTypeName } from '../../../../assets/fan/src/room/names.ts';
-import { placeName } from '../../../../assets/fan/src/room/seats.ts';
+import { ticketTypeName } from '../../../../assets/fan/src/room/names.ts';
+import { lineName, placeName } from '../../../../assets/fan/src/room/seats.ts';
 import type { Order, ShiftReport } from '../../../../assets/protocol/index.ts';
 import type { Paid } from './port.ts';
 
@@ -52,18 +52,7 @@ export function receipt(order: Order, paid: Paid, till: string): Paper {
     { text: order.event_name },
     { left: 'Order', right: order.code },
     ...order.lines.map((line) => ({
-      left: line.fee_code
-        ? feeName(line.fee_code)
-        : [
-            placeName({
-              section: line.section ?? '',
-              row: line.row ?? '',
-              number: line.number ?? '',
-            }),
-            ticketTypeName(line.ticket_type ?? ''),
-          ]
-            .filter(Boolean)
-            .join(', '),
+      left: [lineName(line), ticketTypeName(line.ticket_type ?? '')].filter(Boolean).join(', '),
       right: sum(line.amount_minor),
     })),
     { rule: true },

@@ -178,6 +178,8 @@ export interface Place {
   section: string;
   row: string;
   number: string;
+  /** A place to stand, and no seat. */
+  standing?: boolean;
 }
 
 export interface SoldOffline {

@@ -14,6 +14,7 @@ use uuid::Uuid;
 use super::{expect_rows, lock_journal};
 use crate::{
     auth::Actor,
+    catalog::layout::flag,
     clock,
     db::{self, Tx},
     outbox::{self, SeatChange},
@@ -278,11 +279,13 @@ async fn granted(tx: &mut Tx, lease_id: Uuid) -> Result<Lease, GrantError> {
             .await?;
     let seats = sqlx::query!(
         r#"select s.seat_no, s.ticket_id, s.code, s.prices as "prices: Json<BTreeMap<String, i64>>",
-                  p.section, p.row_label as row, p.seat_label as number
+                  p.section, p.row_label as row, p.seat_label as number,
+                  (p.flags & $2) <> 0 as "standing!"
            from lease_seat s join event e on e.id = s.event_id
            join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = s.seat_no
            where s.lease_id = $1 order by s.seat_no"#,
-        lease_id
+        lease_id,
+        flag::STANDING
     )
     .fetch_all(&mut **tx)
     .await?;
@@ -300,7 +303,7 @@ async fn granted(tx: &mut Tx, lease_id: Uuid) -> Result<Lease, GrantError> {
                 ticket_id: s.ticket_id,
                 code: s.code,
                 prices: s.prices.0,
-                place: Some(LeasedPlace { section: s.section, row: s.row, number: s.number }),
+                place: Some(LeasedPlace { section: s.section, row: s.row, number: s.number, standing: s.standing }),
             })
             .collect(),
     })

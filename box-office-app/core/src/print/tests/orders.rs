@@ -51,6 +51,20 @@ fn what_is_valid_of_an_order_is_printed_under_the_hubs_job() {
 }
 
 #[test]
+fn a_place_to_stand_is_called_no_seat() {
+    let mut order = order();
+    (order.tickets[0].standing, order.tickets[0].row) = (true, String::new());
+    (order.lines[0].standing, order.lines[0].row) = (true, None);
+    let sold = NaiveDate::from_ymd_opt(2027, 1, 1).unwrap().and_hms_opt(13, 0, 0).unwrap();
+    let receipt = order::receipt(&order, Language::En, &order::Paid::default(), sold).page();
+    let ticket = order::tickets(&order, Language::En, None, false)[0].1.page();
+    for (page, said) in [(ticket, "Standing place 1"), (receipt, "Main, Standing place 1, Adult")] {
+        let text = printed(&page, &Fonts::new(&[]), &Profile::network("printer:9100")).letters.join("\n");
+        assert!(text.contains(said) && !text.contains("Seat 1"), "{text}");
+    }
+}
+
+#[test]
 fn a_comp_says_so_and_names_no_price() {
     let tickets = order::tickets(&order(), Language::En, None, true);
     let text = printed(&tickets[0].1.page(), &Fonts::new(&[]), &Profile::network("printer:9100")).letters.join("\n");
