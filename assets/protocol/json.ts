@@ -135,8 +135,17 @@ export interface Limit {
   left: number;
 }
 
+export interface EndedHold {
+  hold_id: string;
+  /** It was bought, given back, its time was over, or the event was called off. */
+  why: 'bought' | 'released' | 'expired' | 'called_off';
+  order_id: string | null;
+}
+
 export interface HoldState {
   hold: Hold | null;
+  /** What became of the last one, where there is none now. */
+  ended?: EndedHold | null;
   limit: Limit;
   now: string;
 }

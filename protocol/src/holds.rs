@@ -77,8 +77,21 @@ pub struct HoldAnswer {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MyHold {
     pub hold: Option<Hold>,
+    /// What became of the last one, where there is none now.
+    #[serde(default)]
+    pub ended: Option<EndedHold>,
     pub limit: SeatLimit,
     pub now: DateTime<Utc>,
+}
+
+/// A hold that is no more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct EndedHold {
+    pub hold_id: Uuid,
+    /// `bought`; `released`: its buyer gave it back; `expired`: its time was over; `called_off`: the event is.
+    pub why: String,
+    /// That its seats were bought in.
+    pub order_id: Option<Uuid>,
 }
 
 /// What a buyer has of an event and may still take: over all tabs, orders and devices.

@@ -11,7 +11,7 @@ mod ledger; // what a batch reads and writes
 pub mod sweeper; // tidies what ran out
 
 use chrono::{DateTime, TimeDelta, Utc};
-use fullhouse_protocol::holds::{BestRequest, Hold, MyHold, SeatLimit};
+use fullhouse_protocol::holds::{BestRequest, EndedHold, Hold, MyHold, SeatLimit};
 use sqlx::PgPool;
 use uuid::Uuid;
 
@@ -158,9 +158,14 @@ pub async fn mine(
                   (select count(*) from "order" o join order_line l on l.order_id = o.id
                    where o.event_id = e.id and o.buyer_id = $2 and l.state = 'sold' and l.seat_no is not null)::int as "bought!",
                   h.id as "hold_id?", h.seat_nos as "seat_nos?", h.held_until as "held_until?", h.attempt_id as "attempt_id?",
-                  h.version as "version?"
+                  h.version as "version?", ended.id as "ended_id?", ended.why as "ended_why?", ended.order_id as "ended_order?"
            from event e cross join (select db_clock() as now) c
            left join hold h on h.event_id = e.id and h.buyer_id = $2 and h.state = 'live' and h.held_until > c.now
+           left join lateral (
+               select l.id, case when l.state = 'bought' then 'bought' when e.sale_state = 'cancelled' then 'called_off'
+                                 when l.state = 'released' then 'released' else 'expired' end as why,
+                      (select o.id from "order" o where o.hold_id = l.id and o.state in ('confirmed', 'payment_due') limit 1) as order_id
+               from hold l where l.event_id = e.id and l.buyer_id = $2 order by l.created_at desc limit 1) ended on h.id is null
            where e.id = $1"#,
         event_id,
         buyer_id
@@ -185,7 +190,9 @@ pub async fn mine(
     let held = hold.as_ref().map_or(0, |h| h.seats.len() as i32);
     let left = (row.seat_limit - held - row.bought).max(0);
     let limit = SeatLimit { seat_limit: row.seat_limit, held, bought: row.bought, left };
-    Ok(Some(MyHold { hold, limit, now: row.now }))
+    let ended = row.ended_id.zip(row.ended_why);
+    let ended = ended.map(|(hold_id, why)| EndedHold { hold_id, why, order_id: row.ended_order });
+    Ok(Some(MyHold { hold, ended, limit, now: row.now }))
 }
 
 /// The event of a buyer's hold, whatever became of it; `None` for somebody else's.

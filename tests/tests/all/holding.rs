@@ -2,7 +2,9 @@
 
 use chrono::TimeDelta;
 use fullhouse::serve::Roles;
-use fullhouse_tests::{clock::Clock, database::Database, eventually, fan, hub::Hub, rows::Rows, till::Till};
+use fullhouse_tests::{
+    clock::Clock, database::Database, eventually, fan, hub::Hub, rows::Rows, scene::Scene, till::Till,
+};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -286,6 +288,34 @@ async fn without_the_sweeper_an_expired_seat_is_sold_to_the_next_and_shown_free(
     fans[0].hold(event, &[2]).await.ok();
     hub.stop().await;
     database.finish().await;
+}
+
+#[tokio::test]
+async fn what_became_of_a_hold_is_told_by_whoever_knows_it() {
+    let scene = Scene::without_webhooks(Rows::new(2, 10), |_| {}).await;
+    let event = scene.event;
+    let ended = async |fan: &fan::Fan| fan.my_hold(event).await.ok()["ended"].clone();
+    let why = |hold: &Value, why: &str, order: Option<&Value>| json!({ "hold_id": hold["hold"]["id"], "why": why, "order_id": order.map(|order| &order["id"]) });
+    let fan = scene.fan().await;
+    assert_eq!(ended(&fan).await, Value::Null, "there was none");
+    let first = fan.hold(event, &[1]).await.ok();
+    assert_eq!(ended(&fan).await, Value::Null, "there is one");
+    fan.release(&id(&first)).await.ok();
+    assert_eq!(ended(&fan).await, why(&first, "released", None));
+    let second = fan.hold(event, &[1]).await.ok();
+    scene.clock.advance(TimeDelta::seconds(481)).await;
+    assert_eq!(ended(&fan).await, why(&second, "expired", None));
+    let order = scene.bought(&fan, &[1]).await;
+    let bought = ended(&fan).await;
+    assert_eq!((&bought["why"], &bought["order_id"]), (&json!("bought"), &order["id"]));
+
+    let other = scene.fan().await;
+    let lost = other.hold(event, &[2]).await.ok();
+    let call_off = format!("/api/staff/events/{event}/call-off");
+    assert_eq!(scene.operator().await.post(&call_off, json!({ "reason": "the singer is ill" })).await.status, 202);
+    assert_eq!(ended(&other).await, why(&lost, "called_off", None));
+    assert_eq!(ended(&fan).await["why"], "bought", "what is paid is an order's to tell");
+    scene.close().await;
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ import { browserPorts, Feed, ProblemError, type FeedState } from '../../../hub-c
 import {
   Status,
   type Best,
+  type EndedHold,
   type EventPage,
   type Hold,
   type HoldRequest,
@@ -18,7 +19,7 @@ import {
 } from '../../../protocol/index.ts';
 import { Board, Look, readPlan, type SeatMap } from '../../../seat-map/index.ts';
 import { announce, hush } from '../lib/announce.svelte.ts';
-import { hub, session, time } from '../lib/hub.svelte.ts';
+import { hub, session } from '../lib/hub.svelte.ts';
 import { explain, isCode } from '../lib/problems.ts';
 import { t, text } from '../lib/text.svelte.ts';
 import { HoldClock } from './hold-clock.ts';
@@ -64,8 +65,8 @@ export class EventRoom {
   tick = $state(0);
   busy = $state(false);
   notice = $state.raw<Notice | null>(null);
-  /** The notice of a loss whose cause the hub had not told yet: an event's page may be seconds old. */
-  private guessed: Notice | null = null;
+  /** Which has been told already. */
+  private lostToCallOff = false;
   /** The level that is looked for, or null. */
   filter = $state<number | null>(null);
   /** What waits until somebody has signed in. */
@@ -342,13 +343,13 @@ export class EventRoom {
     if (!session.account) return this.holds(null);
     const asked = this.verbs;
     try {
-      const { hold, limit } = await hub.myHold(this.id);
+      const { hold, limit, ended } = await hub.myHold(this.id);
       // Something was asked for meanwhile, and its answer counts; then look again.
       if (this.busy || asked !== this.verbs) return this.rereadSoon();
       const before = this.hold;
       this.limit = limit;
       this.holds(hold, limit);
-      if (before) await this.tellLoss(before, hold);
+      if (before) this.tellLoss(before, hold, ended);
     } catch (error) {
       // Not signed in: then there is nothing of ours. No answer: keep what we knew.
       if (isCode(error, 'not_signed_in')) this.holds(null);
@@ -356,23 +357,19 @@ export class EventRoom {
   }
 
   /** Seats of ours are gone without this window's doing: says why, in a sentence. */
-  private async tellLoss(before: Hold, now: Hold | null): Promise<void> {
+  private tellLoss(before: Hold, now: Hold | null, ended: EndedHold | null | undefined): void {
     const gone = before.seats.filter((seat) => !now?.seats.includes(seat));
     if (gone.length === 0) return;
-    if (now) return this.sayLoss(t('notice.given_back_elsewhere', { count: gone.length }));
-    const late = time.now >= Date.parse(before.held_until) - 1_000;
-    await Promise.all([this.readSale(), this.readBought()]);
-    if (this.hold || this.busy) return; // others are held by now: what was is over
-    const order = this.bought.includes(gone[0]) ? this.boughtWith.get(gone[0]) : undefined;
-    if (order) {
-      this.notice = { kind: 'bought', order };
+    void Promise.all([this.readSale(), this.readBought()]);
+    const why = ended?.hold_id === before.id ? ended.why : 'released';
+    if (why === 'bought' && ended?.order_id) {
+      this.notice = { kind: 'bought', order: ended.order_id };
       announce(t('notice.bought'), true);
-    } else if (this.off) this.sayLoss(t('notice.called_off'));
-    else if (late) this.sayLoss(t('notice.hold_ended'));
-    else {
-      this.sayLoss(t('notice.given_back_elsewhere', { count: gone.length }));
-      this.guessed = this.notice;
-    }
+    } else if (why === 'called_off') {
+      this.lostToCallOff = true;
+      this.sayLoss(t('notice.called_off'));
+    } else if (why === 'expired') this.sayLoss(t('notice.hold_ended'));
+    else this.sayLoss(t('notice.given_back_elsewhere', { count: gone.length }));
   }
 
   private sayLoss(message: string): void {
@@ -409,9 +406,8 @@ export class EventRoom {
     const picked = this.picked.length > 0;
     if (picked) this.pick([]);
     if (this.hold) void this.readHold();
-    else if (this.guessed && this.notice === this.guessed) this.sayLoss(t('notice.called_off'));
     else if (picked) this.sayLoss(t('notice.called_off_picked'));
-    else announce(t('notice.called_off_picked'), true);
+    else if (!this.lostToCallOff) announce(t('notice.called_off_picked'), true);
     if (this.bought.length > 0) void this.readBought();
   }
 
