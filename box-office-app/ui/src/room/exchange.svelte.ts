@@ -9,40 +9,46 @@ import type {
 } from '../../../../assets/protocol/index.ts';
 import { allowed } from '../lib/approval.svelte.ts';
 import { till } from '../lib/till.svelte.ts';
-
-const FOLLOW_EVERY_MS = 700;
-const NOT_PAID = ['declined', 'not_charged', 'failed'];
+import { Due, type DueStage } from './due.svelte.ts';
 
 /** `unpaid`: the new seats are held, and the card was declined, or the reader stopped. */
-export type ExchangeStage = 'choosing' | 'card' | 'unpaid' | 'done';
+export type ExchangeStage = 'choosing' | DueStage;
 
 export class Exchange {
-  stage = $state<ExchangeStage>('choosing');
   /** The new seats, each for the old one in its place. */
   to = $state.raw<readonly number[]>([]);
   /** What they would come to; null until the hub has said so. */
   offer = $state.raw<ExchangeOffer | null>(null);
-  /** The order that has the new seats, or waits to be paid for them. */
-  order = $state.raw<Order | null>(null);
-  /** Cash that goes back over the counter. */
-  backInCash = $state(0);
-  private followed: ReturnType<typeof setTimeout> | undefined;
-  private closed = false;
+  /** What is to be paid for them, or was; null while they are chosen. */
+  due = $state.raw<Due | null>(null);
+  /** Cash that goes back over the counter at once. */
+  private atOnce = $state(0);
 
   constructor(
     readonly from: Order,
     readonly seats: number[],
   ) {}
 
-  get attempt(): Attempt | null {
-    return this.stage === 'choosing' ? null : (this.order?.attempt ?? null);
+  get stage(): ExchangeStage {
+    return this.due?.stage ?? 'choosing';
   }
 
-  /** The new seats are theirs, and the card is being charged: the tickets are valid once it is. */
+  /** The order that has the new seats, or waits to be paid for them. */
+  get order(): Order | null {
+    return this.due?.order ?? null;
+  }
+
+  get attempt(): Attempt | null {
+    return this.due?.attempt ?? null;
+  }
+
   get charging(): boolean {
-    const { order } = this;
-    const pending = order?.tickets.some(({ state }) => state === 'pending') ?? false;
-    return this.stage === 'done' && order?.state === 'confirmed' && pending;
+    return this.due?.charging ?? false;
+  }
+
+  /** Cash that goes back over the counter. */
+  get backInCash(): number {
+    return this.atOnce + (this.due?.changeMinor ?? 0);
   }
 
   /** What these seats would come to. An answer for others that were picked before is dropped. */
@@ -59,33 +65,13 @@ export class Exchange {
     const { offer } = this;
     const answer = await this.ask(reason, { received_minor: received });
     const back = offer?.back.filter(({ kind }) => kind === 'cash') ?? [];
-    this.backInCash = answer.change_minor + back.reduce((sum, part) => sum + part.amount_minor, 0);
-    this.order = answer.order;
-    this.stage = 'done';
+    this.atOnce = answer.change_minor + back.reduce((sum, part) => sum + part.amount_minor, 0);
+    this.due = new Due(answer.order);
   }
 
   /** The customer holds a card to the reader. */
   async byCard(reason: string, reader: string): Promise<void> {
-    const { order } = await this.ask(reason, { reader });
-    this.atReader(order);
-  }
-
-  /** After one that was declined. */
-  async anotherCard(reader: string): Promise<void> {
-    this.atReader((await till.hub.payDueByCard(this.order!.id, reader)).order);
-  }
-
-  /** After a card that was declined. */
-  async cash(received: number): Promise<void> {
-    const { order, change_minor } = await till.hub.payDue(this.order!.id, received);
-    this.backInCash = change_minor;
-    this.order = order;
-    this.stage = 'done';
-  }
-
-  /** Stops the reader; a card that was faster has paid. */
-  async stop(): Promise<void> {
-    if (this.order) this.learn((await till.hub.stopReader(this.order.id)).order);
+    this.due = new Due((await this.ask(reason, { reader })).order);
   }
 
   /** The new seats go back, the old ones stay. */
@@ -95,8 +81,7 @@ export class Exchange {
   }
 
   close(): void {
-    this.closed = true;
-    clearTimeout(this.followed);
+    this.due?.close();
   }
 
   private ask(reason: string, how: Partial<ExchangeWish>) {
@@ -109,33 +94,5 @@ export class Exchange {
 
   private pairs(): ExchangeWish['seats'] {
     return this.seats.map((from, index) => ({ from, to: this.to[index] }));
-  }
-
-  private atReader(order: Order): void {
-    this.order = order;
-    this.stage = 'card';
-    this.follow();
-  }
-
-  private follow(): void {
-    clearTimeout(this.followed);
-    if (this.closed || (this.stage !== 'card' && !this.charging)) return;
-    this.followed = setTimeout(async () => {
-      try {
-        if (this.order) this.learn((await till.hub.order(this.order.id)).order);
-      } catch {
-        // No answer: nobody knows yet. It is asked again, and the screen says so meanwhile.
-      }
-      this.follow();
-    }, FOLLOW_EVERY_MS);
-  }
-
-  private learn(order: Order): void {
-    if (this.stage !== 'card' && !this.charging) return;
-    this.order = order;
-    if (this.stage === 'done') return;
-    if (order.state === 'confirmed' || order.state === 'payment_due') this.stage = 'done';
-    else if (order.state === 'cancelled' || NOT_PAID.includes(order.attempt?.phase ?? ''))
-      this.stage = 'unpaid';
   }
 }

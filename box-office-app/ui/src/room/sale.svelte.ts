@@ -208,7 +208,8 @@ export class Sale {
     if (this.stage !== 'card' && !this.charging) return;
     this.order = order;
     if (this.stage === 'sold') return;
-    if (order.state === 'confirmed') return this.done();
+    // Due: its seats are sold, and its card could not be charged, all of it between two looks.
+    if (order.state === 'confirmed' || order.state === 'payment_due') return this.done();
     const phase = order.attempt?.phase;
     if (order.state === 'cancelled') this.forget();
     // Another card, or cash: the seats are still held.
