@@ -8,7 +8,8 @@ mod edge; // what every address does alike
 mod connections; // how many an address may have
 mod push; // every map ends equal to the database
 mod watch; // what must never be true
-mod catalog; // plans, events, lists
+mod catalog; // events, lists
+mod plans; // what an import keeps, and what it refuses
 mod venues; // what an import does to its venue
 mod waiting_room; // standing in line
 mod admission; // coming in
