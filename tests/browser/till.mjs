@@ -97,7 +97,11 @@ export async function codeFor(house, name, role) {
 /** A terminal's screens in a tab of their own, enrolled by the form. */
 export async function enrolled(chrome, house, screens, name, role, options = {}) {
   const context = await chrome.newContext({ viewport: { width: 1280, height: 800 }, ...options });
-  await context.addInitScript((gap) => Object.assign(globalThis, { scanGapMs: gap }), SCAN_GAP_MS);
+  await context.addInitScript((gap) => {
+    const right = Date.now.bind(Date);
+    Object.assign(globalThis, { scanGapMs: gap, wrongByMs: 0 });
+    Date.now = () => right() + globalThis.wrongByMs; // somebody sets the machine's clock
+  }, SCAN_GAP_MS);
   const page = await context.newPage();
   page.errors = [];
   page.on('pageerror', (error) => page.errors.push(error));

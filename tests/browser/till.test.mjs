@@ -78,6 +78,26 @@ test('a reader that is stopped has charged nothing, and the seats stay the custo
   });
 });
 
+test('a machine whose clock is set keeps a customer’s seats for as long as the hub does', async () => {
+  await at.stand(SUPERVISOR);
+  await openShift(at.page, '10000', 'JPY');
+  const [seat] = await at.take(1);
+  const set = (wrong) => at.page.evaluate((wrong) => (globalThis.wrongByMs = wrong), wrong);
+  const asked = at.page.waitForResponse((answer) => answer.url().endsWith('/quote'));
+  await set(3_600_000);
+  await asked; // before it says that the time is over
+  await at.says('hold-left', /[67]:\d\d/);
+  await at.shows('total');
+  await set(-3_600_000);
+  await at.click('type-1'); // any answer puts it right
+  await at.says('hold-left', /held [67]:\d\d/);
+  await at.becomes(seat, 1);
+  await at.page.keyboard.press('F8');
+  await at.click('cash-likely');
+  await at.page.keyboard.press('Enter');
+  await at.shows('sold');
+});
+
 test('a part is paid in cash and the rest by card, and the drawer has the cash once the card has paid', async () => {
   const name = await at.stand(SUPERVISOR);
   await openShift(at.page, '10000', 'JPY');
