@@ -8,10 +8,12 @@ use sha2::{Digest, Sha256};
 use sqlx::PgPool;
 use uuid::Uuid;
 
+mod free; // seats that can be given to somebody
 mod blocking; // seats out of a sale, and back into it
 pub mod customer; // seats put aside under a name
 mod papers; // what staff do with tickets: reissue, print, send again
 pub mod voucher; // seats promised to whoever brings a code
+pub mod consign; // seats that a partner sells elsewhere
 pub mod leases; // seats that a terminal sells without a network
 pub mod seat; // a seat's story
 pub mod shift; // a drawer: opened, counted, closed
@@ -22,6 +24,7 @@ pub mod terminals; // how terminals are; renamed, locked, revoked
 
 pub use self::{
     blocking::{Block, BlockError, block, block_section},
+    free::NotFree,
     papers::{MailToError, TicketError, begin_prints, mail_again, mail_to, reissue, report_print},
 };
 
@@ -170,7 +173,7 @@ async fn already_sold(
         Tendered::Cash { received_minor } => row.kind == "cash" && row.received_minor == Some(*received_minor),
         Tendered::Comp { reason } => row.kind == "comp" && row.reason.as_ref() == Some(reason),
         Tendered::Voucher { voucher_id } => row.voucher_id == Some(*voucher_id),
-        Tendered::Card { .. } | Tendered::Exchanged => false,
+        Tendered::Card { .. } | Tendered::Exchanged | Tendered::Account { .. } => false,
     };
     if !same {
         return Err(SaleError::SoldOtherwise); // the money in the drawer would not be what the books say

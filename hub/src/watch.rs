@@ -114,8 +114,9 @@ invariants! {
           and (s.status is distinct from 2 or s.order_id is distinct from l.order_id)
         limit $1"#;
 
-    /// No buyer has more than the event's limit, held and bought. A walk-in customer is a buyer too. Seats that others of
-    /// the same event wait to take the place of count once.
+    /// No buyer has more than the event's limit, held and bought. A walk-in customer is a buyer too; a partner who sells
+    /// on is none, nor is somebody for whom seats were put aside (a group: the verb asks who may). Seats that others of the
+    /// same event wait to take the place of count once.
     limit_exceeded: r#"
         select e.id as "event_id?", format('buyer %s has %s seats of %s', t.buyer_id, sum(t.seats), e.seat_limit) as "what!"
         from (
@@ -133,7 +134,8 @@ invariants! {
             join order_line l on l.order_id = o.id and l.state = 'sold' and l.seat_no = any (w.from_seats)
             where ($2::bigint[] is null or o.event_id = any ($2)) and w.done_at is null and w.dropped_at is null
               and (n.state in ('confirmed', 'payment_due') or (h.state = 'live' and h.held_until > db_clock()))
-        ) t join event e on e.id = t.event_id
+        ) t join event e on e.id = t.event_id join buyer b on b.id = t.buyer_id
+        where b.partner_id is null and not exists (select from customer_hold c where c.buyer_id = b.id)
         group by e.id, t.buyer_id, e.seat_limit having sum(t.seats) > e.seat_limit
         limit $1"#;
 
@@ -331,6 +333,52 @@ invariants! {
         cross join lateral (select count(*) as seats from order_line where order_id = o.id and seat_no is not null) as l
         where ($2::bigint[] is null or o.event_id = any ($2))
           and (v.event_id <> o.event_id or l.seats > v.seats_max)
+        limit $1"#;
+
+    /// The hold of a consignment lasts until its cut-off, and has the seats that are out until then; what was sold of it
+    /// was sold by a sale of its own.
+    consigned_seat_mismatch: r#"
+        select event_id as "event_id?", what as "what!"
+        from (
+            select c.event_id, format('consignment %s until %s has seats %s out, its hold until %s is %s and has %s',
+                                      c.id, c.until, o.seats, h.held_until, h.state, h.seat_nos) as what
+            from consignment c join hold h on h.id = c.hold_id
+            cross join lateral (
+                select array(select seat_no from consignment_seat where consignment_id = c.id and state = 'out' order by 1) as seats) o
+            where ($2::bigint[] is null or c.event_id = any ($2))
+              and (h.event_id <> c.event_id or h.held_until <> c.until
+                   or (c.until > db_clock() and o.seats <> case when h.state = 'live' then h.seat_nos else '{}' end))
+            union all
+            select c.event_id, format('seat %s of consignment %s was sold to order %s', s.seat_no, c.id, s.order_id)
+            from consignment c join consignment_seat s on s.consignment_id = c.id
+            where ($2::bigint[] is null or c.event_id = any ($2))
+              and s.state = 'sold'
+              and not exists (
+                  select from consignment_sale x join order_line l on l.order_id = x.order_id
+                  where x.order_id = s.order_id and x.consignment_id = c.id and l.seat_no = s.seat_no and l.state <> 'open')
+        ) as m
+        limit $1"#;
+
+    /// What is on an account is on that of the partner whose consignment it was sold from, and cash that a partner paid
+    /// lies in a drawer.
+    account_mismatch: r#"
+        select event_id as "event_id?", what as "what!"
+        from (
+            select o.event_id, format('order %s has %s on an account that is nobody''s', o.id, t.amount_minor) as what
+            from tender t join "order" o on o.id = t.order_id join buyer b on b.id = o.buyer_id
+            where ($2::bigint[] is null or o.event_id = any ($2))
+              and t.kind = 'account'
+              and not exists (
+                  select from consignment_sale s join consignment c on c.id = s.consignment_id
+                  where s.order_id = o.id and c.event_id = o.event_id and c.partner_id = b.partner_id)
+            union all
+            select p.event_id, format('payment %s of %s %s is %s in the drawer', p.id, p.amount_minor, p.currency, m.amount_minor)
+            from partner_payment p join event e on e.id = p.event_id
+            left join shift_move m on m.id = p.shift_move_id left join shift h on h.id = m.shift_id
+            where ($2::bigint[] is null or p.event_id = any ($2))
+              and (p.currency <> e.currency
+                   or (p.way = 'cash' and (m.kind <> 'pay_in' or m.amount_minor <> p.amount_minor or h.currency <> p.currency)))
+        ) as m
         limit $1"#;
 
     /// A ticket that is not void is for a seat that was sold.

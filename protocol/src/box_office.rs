@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::{
+    consign::SeatConsigned,
     events::SeatTraits,
     holds::{BestRequest, HoldAnswer},
     orders::{Order, TicketChoice},
@@ -234,12 +235,15 @@ pub struct SeatStory {
     /// `free`, `held`, `sold`, `blocked`, or `dead`: given up for good.
     pub status: String,
     pub held_until: Option<DateTime<Utc>>,
-    /// `web`, or the terminal's name.
+    /// `web`, the terminal's name, or the partner's.
     pub held_by: Option<String>,
     /// What it is for this performance.
     pub traits: SeatTraits,
     /// It is put aside for somebody.
     pub customer: Option<CustomerHold>,
+    /// A partner has it, to sell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consigned: Option<SeatConsigned>,
     /// That it is sold to.
     pub order: Option<OrderFound>,
     /// The latest first, as the rest.

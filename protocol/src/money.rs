@@ -46,7 +46,7 @@ pub struct RefundRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Refund {
     pub id: Uuid,
-    /// `card`, `cash`, `comp` or `voucher`.
+    /// `card`, `cash`, `comp`, `voucher` or `account`: a partner owes it no more.
     pub kind: String,
     pub amount_minor: i64,
     /// `pending` (to be asked for), `accepted` (on its way), `succeeded`, or `failed`: then somebody has to see to it.

@@ -155,7 +155,7 @@ pub struct ShiftSum {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TenderSum {
-    /// `cash`, `card`, `comp` or `voucher`.
+    /// `cash`, `card`, `comp`, `voucher` or `account`: a partner owes it.
     pub kind: String,
     pub count: i64,
     /// Comps: what they would have cost is not told here; 0.

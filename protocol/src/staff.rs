@@ -145,7 +145,7 @@ pub struct ExchangeOffer {
 /// A part of what goes back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BackPart {
-    /// `card`, `cash`, `comp` or `voucher`.
+    /// `card`, `cash`, `comp`, `voucher` or `account`: a partner owes it no more.
     pub kind: String,
     pub amount_minor: i64,
 }

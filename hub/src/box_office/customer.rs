@@ -9,13 +9,16 @@ use fullhouse_protocol::box_office::{CustomerHold, CustomerHoldRequest};
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::walk_in;
+use super::{
+    free::{self, NotFree},
+    walk_in,
+};
 use crate::{
     auth::{Actor, Deed},
     clock,
     db::{self, Tx},
     hold::aside::{self, LetGoError},
-    seat_map::{SeatNo, SeatSet},
+    seat_map::SeatSet,
 };
 
 /// Shorter is a sale.
@@ -30,10 +33,8 @@ pub enum CustomerHoldError {
     /// Over before it begins, or after the event does.
     #[error("it may end until {latest}")]
     UntilInvalid { latest: DateTime<Utc> },
-    #[error("the event has no seats {0:?}")]
-    SeatUnknown(Vec<SeatNo>),
-    #[error("somebody has seats {0:?}")]
-    SeatsUnavailable(Vec<SeatNo>),
+    #[error(transparent)]
+    NotFree(#[from] NotFree),
     #[error("one buyer may have {limit}")]
     LimitReached { limit: i32 },
     #[error("the key was used for another request")]
@@ -134,25 +135,7 @@ async fn check(
     if !by.supervises && seats.as_slice().len() > event.seat_limit as usize {
         return Err(CustomerHoldError::LimitReached { limit: event.seat_limit });
     }
-    let found = sqlx::query!(
-        r#"select s.seat_no, (not p.retired and (s.status = 0 or (s.status = 1 and s.held_until <= $3))) as "free!"
-           from event_seat s join event e on e.id = s.event_id
-           join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = s.seat_no
-           where s.event_id = $1 and s.seat_no = any($2)"#,
-        asked.event_id,
-        seats.as_slice(),
-        now
-    )
-    .fetch_all(&mut **tx)
-    .await?;
-    let is = |seat: SeatNo, free: bool| found.iter().any(|f| f.seat_no == seat && (f.free || !free));
-    let without = |free: bool| seats.as_slice().iter().copied().filter(|s| !is(*s, free)).collect::<Vec<SeatNo>>();
-    if !without(false).is_empty() {
-        return Err(CustomerHoldError::SeatUnknown(without(false)));
-    }
-    if !without(true).is_empty() {
-        return Err(CustomerHoldError::SeatsUnavailable(without(true)));
-    }
+    free::named(tx, asked.event_id, seats, now).await?;
     Ok(now)
 }
 

@@ -3,6 +3,7 @@
 use fullhouse_protocol::box_office::{CustomerHold, SeatNote, SeatSale, SeatStory, SeatTicket};
 use sqlx::PgPool;
 
+use super::consign;
 use crate::{catalog::listing::traits, checkout::find, seat_map::SeatNo};
 
 /// Of each kind, the latest.
@@ -20,8 +21,9 @@ pub async fn story(pool: &PgPool, event_id: i64, seat_no: SeatNo) -> sqlx::Resul
            join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = s.seat_no
            left join seat_trait x on x.event_id = s.event_id and x.seat_no = s.seat_no
            left join lateral (
-               select case when b.account_id is not null then 'web' else t.name end as channel
+               select case when b.account_id is not null then 'web' else coalesce(t.name, p.name) end as channel
                from hold h join buyer b on b.id = h.buyer_id left join terminal t on t.id = b.terminal_id
+               left join partner p on p.id = b.partner_id
                where h.id = s.hold_id) h on true
            where s.event_id = $1 and s.seat_no = $2"#,
         event_id,
@@ -40,9 +42,9 @@ pub async fn story(pool: &PgPool, event_id: i64, seat_no: SeatNo) -> sqlx::Resul
         _ => "free",
     };
     let held = status == "held";
-    let customer = match seat.hold_id.filter(|_| held) {
-        Some(hold_id) => customer(pool, hold_id).await?,
-        None => None,
+    let (customer, consigned) = match seat.hold_id.filter(|_| held) {
+        Some(hold_id) => (customer(pool, hold_id).await?, consign::of_hold(pool, hold_id).await?),
+        None => (None, None),
     };
     let order = match seat.order_id {
         Some(id) => find::orders(pool, &id.to_string(), Some(event_id)).await?.into_iter().next(),
@@ -60,6 +62,7 @@ pub async fn story(pool: &PgPool, event_id: i64, seat_no: SeatNo) -> sqlx::Resul
         held_by: seat.channel.filter(|_| held),
         traits: traits(seat_no, seat.flags, seat.note),
         customer,
+        consigned,
         order,
         sales: sales(pool, event_id, seat_no).await?,
         tickets: tickets(pool, event_id, seat_no).await?,

@@ -16,16 +16,16 @@ const ORDERS_MAX: i64 = 2_000;
 pub async fn list(pool: &PgPool, event_id: i64) -> sqlx::Result<Vec<WillCallOrder>> {
     sqlx::query_as!(
         WillCallOrder,
-        r#"select o.id as order_id, o.code, coalesce(a.name, c.name) as "buyer_name?", a.email as "buyer_email?", o.channel,
+        r#"select o.id as order_id, o.code, coalesce(a.name, c.name, r.name) as "buyer_name?", a.email as "buyer_email?", o.channel,
                   o.created_at, w.seats as "seats!"
            from "order" o join buyer b on b.id = o.buyer_id left join account a on a.id = b.account_id
-           left join customer_hold c on c.hold_id = o.hold_id
+           left join customer_hold c on c.hold_id = o.hold_id left join partner r on r.id = b.partner_id
            join lateral (
                select array_agg(t.seat_no order by t.seat_no) as seats from ticket t
                where t.order_id = o.id and t.state = 'valid'
                  and not exists(select from ticket_print p where p.ticket_id = t.id and p.state <> 'failed')) w on w.seats is not null
            where o.event_id = $1 and o.state = 'confirmed'
-           order by lower(coalesce(a.name, c.name, '')), o.code limit $2"#,
+           order by lower(coalesce(a.name, c.name, r.name, '')), o.code limit $2"#,
         event_id,
         ORDERS_MAX
     )

@@ -96,7 +96,8 @@ pub async fn price(pool: PgPool, basket: Basket) -> Result<Uuid, CheckoutError> 
     .await
 }
 
-async fn price_in(tx: &mut Tx, event_id: i64, basket: &Basket) -> Result<Uuid, CheckoutError> {
+/// [`price`], in the caller's transaction, which holds the event's lock.
+pub(super) async fn price_in(tx: &mut Tx, event_id: i64, basket: &Basket) -> Result<Uuid, CheckoutError> {
     let open = sqlx::query!(
         r#"select id, credit_minor from "order" where hold_id = $1 and state = 'open' for no key update"#,
         basket.hold_id

@@ -26,13 +26,15 @@ pub async fn orders(pool: &PgPool, text: &str, event_id: Option<i64>) -> sqlx::R
     sqlx::query_as!(
         OrderFound,
         r#"select o.id as order_id, o.code, o.event_id, e.name as event_name, o.state, o.total_minor, o.currency, o.channel,
-                  a.name as "buyer_name?", a.email as "buyer_email?", o.created_at,
+                  coalesce(a.name, r.name) as "buyer_name?", a.email as "buyer_email?", o.created_at,
                   array(select distinct l.seat_no from order_line l where l.order_id = o.id and l.state = 'sold' and l.seat_no is not null order by 1) as "seats!: Vec<i32>"
            from "order" o join event e on e.id = o.event_id join buyer b on b.id = o.buyer_id left join account a on a.id = b.account_id
+           left join partner r on r.id = b.partner_id
            where ($3::bigint is null or o.event_id = $3)
              and (o.code = upper($1) or o.id::text = lower($1)
                   or exists (select from ticket t where t.order_id = o.id and (t.code = $1 or t.id::text = lower($1)))
                   or (a.id is not null and (a.email = lower($1) or a.name ilike all ($2)))
+                  or (r.id is not null and (r.code = upper($1) or r.name ilike all ($2)))
                   or exists (
                       select from attempt t where t.order_id = o.id
                         and (t.card_last4 = $1 or t.pi_id = $1 or t.id::text = lower($1)

@@ -15,12 +15,14 @@ pub mod find; // an order, by whatever somebody has
 mod basket; // a hold becomes a priced order
 mod voucher; // given away beforehand
 mod sale; // an order becomes sold seats
+mod consigned; // what a partner sold becomes an order
 mod leased; // what a terminal sold without a network becomes an order
 
 use rand::Rng;
 
 pub use self::{
     basket::{Basket, CheckoutError, OtherPrice, price},
+    consigned::{ConsignedSale, ConsignedSaleError, sell_consigned},
     leased::{LeasedSale, sell_leased},
     sale::{ConfirmError, Confirmed, Tendered, claim, confirm, take_cash_beside},
     voucher::{VoucherRefusal, is_used as voucher_is_used, of_code as voucher_of_code},

@@ -32,6 +32,8 @@ pub enum Tendered {
     Comp { reason: String },
     /// Given away beforehand: to whoever brings a voucher.
     Voucher { voucher_id: Uuid },
+    /// Owed by the partner of this name, whose order it is.
+    Account { partner: String },
     /// Nothing more: all of it was paid with another order.
     Exchanged,
 }
@@ -176,7 +178,7 @@ impl Order {
             }
             Tendered::Cash { received_minor } => *received_minor >= self.due_minor,
             Tendered::Comp { reason } => !reason.trim().is_empty() && self.credit_minor == 0,
-            Tendered::Voucher { .. } => self.credit_minor == 0,
+            Tendered::Voucher { .. } | Tendered::Account { .. } => self.credit_minor == 0,
             Tendered::Exchanged => self.due_minor == 0 && self.credit_minor > 0,
         }
     }
@@ -337,6 +339,9 @@ async fn record_tenders(
         }
         Tendered::Comp { reason } => record(tx, order_id, "comp", order.due_minor, None, Some(reason), now).await?,
         Tendered::Voucher { voucher_id } => voucher::record(tx, voucher_id, order_id, order.due_minor, now).await?,
+        Tendered::Account { partner } => {
+            record(tx, order_id, "account", order.due_minor, None, Some(partner), now).await?
+        }
         Tendered::Exchanged => {}
     }
     if order.credit_minor > 0 {

@@ -28,7 +28,9 @@ use super::{
     problem::{Code, Problem},
 };
 use crate::{
-    box_office::{self, Block, BlockError, CardSaleError, ReaderError, Reading, SaleError, traits::TraitsError},
+    box_office::{
+        self, Block, BlockError, CardSaleError, NotFree, ReaderError, Reading, SaleError, traits::TraitsError,
+    },
     catalog::cache::EventCache,
     checkout::{self, Basket, Channel, ConfirmError, OtherPrice, Tendered, view::Whose},
     config::Config,
@@ -382,6 +384,18 @@ impl From<TraitsError> for Problem {
                 .detail("So many seats are no exception: the plan is another one.")
                 .with("limit", limit),
             TraitsError::Database(error) => error.into(),
+        }
+    }
+}
+
+impl From<NotFree> for Problem {
+    fn from(error: NotFree) -> Self {
+        match error {
+            NotFree::SeatUnknown(seats) => Problem::new(Code::SeatUnknown).with("seats", seats),
+            NotFree::SectionUnknown(section) => Problem::new(Code::SectionUnknown).with("section", section),
+            NotFree::Taken(lost) => Problem::new(Code::SeatsUnavailable).with("lost", lost),
+            NotFree::TooFew { free } => Problem::new(Code::SeatsUnavailable).with("free", free),
+            NotFree::Database(error) => error.into(),
         }
     }
 }

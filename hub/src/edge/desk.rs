@@ -158,8 +158,7 @@ impl From<CustomerHoldError> for Problem {
             CustomerHoldError::UntilInvalid { latest } => {
                 Problem::new(Code::UntilInvalid).with("latest", latest.to_rfc3339_opts(SecondsFormat::AutoSi, true))
             }
-            CustomerHoldError::SeatUnknown(seats) => Problem::new(Code::SeatUnknown).with("seats", seats),
-            CustomerHoldError::SeatsUnavailable(seats) => Problem::new(Code::SeatsUnavailable).with("lost", seats),
+            CustomerHoldError::NotFree(error) => error.into(),
             CustomerHoldError::LimitReached { limit } => {
                 Problem::new(Code::LimitReached).detail("A supervisor may put more aside.").with("limit", limit)
             }

@@ -209,6 +209,8 @@ pub(super) fn unknown_at(route: &str) -> Code {
         Some("orders") => Code::OrderUnknown,
         Some("tickets") => Code::TicketUnknown,
         Some("leases") => Code::LeaseUnknown,
+        Some("consignments") => Code::ConsignmentUnknown,
+        Some("partners") => Code::PartnerUnknown,
         Some("terminals") => Code::TerminalUnknown,
         Some("members") => Code::StaffUnknown,
         Some("shifts") => Code::ShiftUnknown,

@@ -161,10 +161,7 @@ impl From<GrantError> for Problem {
         match error {
             GrantError::EventUnknown => Code::EventUnknown.into(),
             GrantError::EventCancelled => Code::EventCancelled.into(),
-            GrantError::SeatUnknown(seats) => Problem::new(Code::SeatUnknown).with("seats", seats),
-            GrantError::SectionUnknown(section) => Problem::new(Code::SectionUnknown).with("section", section),
-            GrantError::SeatsUnavailable(lost) => Problem::new(Code::SeatsUnavailable).with("lost", lost),
-            GrantError::TooFew { free } => Problem::new(Code::SeatsUnavailable).with("free", free),
+            GrantError::NotFree(error) => error.into(),
             GrantError::Unpriced(seat_no) => Problem::new(Code::TicketTypeUnknown).with("seat_no", seat_no),
             GrantError::TooManyOpen => Code::LeasesTooMany.into(),
             GrantError::KeyReused => Code::IdempotencyMismatch.into(),

@@ -19,6 +19,7 @@ pub mod leases; // selling without a network
 pub mod duty; // staff sign in at a terminal
 pub mod desk; // seats put aside, a seat's story, will-call
 pub mod vouchers; // seats for nothing, for whoever brings a code
+pub mod consign; // seats that a partner sells elsewhere
 pub mod shifts; // the drawer of a terminal, and the day's lock
 pub mod members; // who is of the staff
 pub mod staff; // refunds, the gate, what is not settled
@@ -105,6 +106,13 @@ fn api() -> OpenApiRouter<Hub> {
         .routes(routes!(vouchers::vouchers))
         .routes(routes!(vouchers::look_at_voucher))
         .routes(routes!(vouchers::withdraw_voucher))
+        .routes(routes!(consign::partners, consign::add_partner))
+        .routes(routes!(consign::consign))
+        .routes(routes!(consign::consignments))
+        .routes(routes!(consign::sell_consigned))
+        .routes(routes!(consign::return_consigned))
+        .routes(routes!(consign::statement))
+        .routes(routes!(consign::pay_account))
         .routes(routes!(desk::will_call))
         .routes(routes!(desk::print_will_call))
         .routes(routes!(tickets::for_staff))

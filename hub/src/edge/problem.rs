@@ -138,6 +138,12 @@ codes! {
     VoucherUsed "voucher_used" CONFLICT "This voucher was used";
     VoucherOver "voucher_over" CONFLICT "This voucher was withdrawn, or its time is over";
     VoucherMismatch "voucher_mismatch" CONFLICT "This voucher is for another event, or for fewer seats";
+    PartnerUnknown "partner_unknown" NOT_FOUND "There is no such partner";
+    ConsignmentUnknown "consignment_unknown" NOT_FOUND "There is no such consignment";
+    ConsignmentOver "consignment_over" CONFLICT "The cut-off has come: what was not sold is on sale again";
+    SeatsNotConsigned "seats_not_consigned" CONFLICT "The partner does not have these seats";
+    OwesLess "owes_less" CONFLICT "The partner does not owe so much";
+    OrderOnAccount "order_on_account" CONFLICT "A partner's account pays for this order: give it back, and sell anew";
     TenderInvalid "tender_invalid" UNPROCESSABLE_ENTITY "This does not pay the order";
     TicketUnknown "ticket_unknown" NOT_FOUND "There is no such ticket";
     TicketNotValid "ticket_not_valid" CONFLICT "The ticket is not valid";

@@ -116,7 +116,7 @@ pub async fn note(
 /// ones are the buyer's until that is paid.
 #[utoipa::path(post, path = "/api/staff/orders/{id}/exchange", tag = "staff", request_body = ExchangeRequest,
     params(("id" = Uuid, Path), ("Idempotency-Key" = String, Header)),
-    responses((status = 200, body = ExchangeAnswer), (status = "4XX", description = "`forbidden`, `shift_required`, `shift_currency`, `role_too_low`, `bad_request`, `order_not_paid`, `attempt_live`, `seat_unknown`, `seat_partly_refunded`, `seats_unavailable`, `seats_in_use`: the buyer holds others of that event, `limit_reached`, `ticket_type_unknown`, `tender_invalid`, `event_unknown`, `event_cancelled`, `reader_not_yours`, `payment_gate_closed`, `too_late_to_pay`, `idempotency_mismatch`")))]
+    responses((status = 200, body = ExchangeAnswer), (status = "4XX", description = "`forbidden`, `shift_required`, `shift_currency`, `role_too_low`, `bad_request`, `order_not_paid`, `attempt_live`, `seat_unknown`, `seat_partly_refunded`, `seats_unavailable`, `seats_in_use`: the buyer holds others of that event, `limit_reached`, `ticket_type_unknown`, `tender_invalid`, `event_unknown`, `event_cancelled`, `order_on_account`, `reader_not_yours`, `payment_gate_closed`, `too_late_to_pay`, `idempotency_mismatch`")))]
 pub async fn exchange(
     State(pool): State<PgPool>,
     State(config): State<Arc<Config>>,
@@ -154,7 +154,7 @@ pub async fn exchange(
 /// What an exchange would come to, and how what goes back would go. Nothing is changed.
 #[utoipa::path(post, path = "/api/staff/orders/{id}/exchange-offer", tag = "staff", request_body = ExchangeOfferRequest,
     params(("id" = Uuid, Path)),
-    responses((status = 200, body = ExchangeOffer), (status = "4XX", description = "`forbidden`, `bad_request`, `order_unknown`, `order_not_paid`, `attempt_live`, `seat_unknown`, `seats_empty`, `seats_too_many`, `seats_repeated`, `seat_partly_refunded`, `seats_unavailable`, `ticket_type_unknown`, `refund_too_much`")))]
+    responses((status = 200, body = ExchangeOffer), (status = "4XX", description = "`forbidden`, `bad_request`, `order_unknown`, `order_not_paid`, `attempt_live`, `seat_unknown`, `seats_empty`, `seats_too_many`, `seats_repeated`, `seat_partly_refunded`, `seats_unavailable`, `ticket_type_unknown`, `refund_too_much`, `order_on_account`")))]
 pub async fn exchange_offer(
     State(pool): State<PgPool>,
     _: Staff,
@@ -343,6 +343,7 @@ impl From<ExchangeError> for Problem {
             ExchangeError::OtherCurrency(currency) => Problem::new(Code::TenderInvalid)
                 .detail("The other event sells in another currency.")
                 .with("currency", currency),
+            ExchangeError::OnAccount => Code::OrderOnAccount.into(),
             ExchangeError::BuyerHolds => Problem::new(Code::SeatsInUse)
                 .detail("The buyer holds seats of that event: they are paid or given back first."),
             ExchangeError::LimitReached { limit } => Problem::new(Code::LimitReached).with("limit", limit),

@@ -86,29 +86,97 @@ pub async fn let_go(tx: &mut Tx, event_id: i64, hold_id: Uuid) -> Result<(), Let
     if hold.attempt_id.is_some() {
         return Err(LetGoError::Frozen);
     }
+    Ok(give_back(tx, event_id, hold_id, &hold.seat_nos, now).await?)
+}
+
+/// Gives seats of a live hold back before their time; it goes on with the rest, or ends. That they are its own was asked
+/// for in the same transaction.
+pub async fn give_back(
+    tx: &mut Tx,
+    event_id: i64,
+    hold_id: Uuid,
+    seat_nos: &[SeatNo],
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    shrink(tx, hold_id, seat_nos, now).await?;
     let freed = sqlx::query!(
         "update event_seat set status = 0, hold_id = null, held_until = null, version = version + 1
          where event_id = $1 and seat_no = any($2) and hold_id = $3 and status = 1 returning seat_no, version",
         event_id,
-        &hold.seat_nos,
+        seat_nos,
         hold_id
     )
     .fetch_all(&mut **tx)
     .await?;
-    if freed.len() != hold.seat_nos.len() {
-        return Err(sqlx::Error::Protocol(format!("{} of {} seats let go", freed.len(), hold.seat_nos.len())).into());
+    if freed.len() != seat_nos.len() {
+        return Err(sqlx::Error::Protocol(format!("{} of {} seats let go", freed.len(), seat_nos.len())));
     }
-    sqlx::query!(
-        "update hold set state = 'released', ended_at = $2, version = version + 1 where id = $1 and state = 'live'",
-        hold_id,
-        now
-    )
-    .execute(&mut **tx)
-    .await?;
     let changes: Vec<SeatChange> = freed
         .into_iter()
         .map(|s| SeatChange { seat_no: s.seat_no, status: Status::Available, version: s.version, held_until: None })
         .collect();
+    outbox::append(tx, event_id, now, &changes).await
+}
+
+/// Seats of a live hold become another buyer's, until the same time. That they are its own was asked for in the same
+/// transaction.
+pub async fn hand_on(
+    tx: &mut Tx,
+    event_id: i64,
+    hold_id: Uuid,
+    seat_nos: &[SeatNo],
+    buyer_id: Uuid,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Uuid> {
+    shrink(tx, hold_id, seat_nos, now).await?;
+    let new_id = Uuid::now_v7();
+    let until = sqlx::query_scalar!(
+        "insert into hold (id, event_id, buyer_id, seat_nos, held_until, seats_taken, created_at)
+         select $2, event_id, $3, $4, held_until, $5, $6 from hold where id = $1 returning held_until",
+        hold_id,
+        new_id,
+        buyer_id,
+        seat_nos,
+        seat_nos.len() as i32,
+        now
+    )
+    .fetch_one(&mut **tx)
+    .await?;
+    let handed = sqlx::query!(
+        "update event_seat set hold_id = $4, version = version + 1
+         where event_id = $1 and seat_no = any($2) and hold_id = $3 and status = 1 returning seat_no, version",
+        event_id,
+        seat_nos,
+        hold_id,
+        new_id
+    )
+    .fetch_all(&mut **tx)
+    .await?;
+    if handed.len() != seat_nos.len() {
+        return Err(sqlx::Error::Protocol(format!("{} of {} seats handed on", handed.len(), seat_nos.len())));
+    }
+    let changes: Vec<SeatChange> = handed
+        .into_iter()
+        .map(|s| SeatChange { seat_no: s.seat_no, status: Status::Held, version: s.version, held_until: Some(until) })
+        .collect();
     outbox::append(tx, event_id, now, &changes).await?;
-    Ok(())
+    Ok(new_id)
+}
+
+/// A hold without these seats; one that has no other ends.
+async fn shrink(tx: &mut Tx, hold_id: Uuid, seat_nos: &[SeatNo], now: DateTime<Utc>) -> sqlx::Result<()> {
+    let shrunk = sqlx::query!(
+        "update hold h set version = version + 1,
+             seat_nos = case when r.rest = '{}' then h.seat_nos else r.rest end, -- of one that ended: what it had last
+             state = case when r.rest = '{}' then 'released' else 'live' end,
+             ended_at = case when r.rest = '{}' then $3::timestamptz end
+         from (select array(select s from hold, unnest(seat_nos) s where id = $1 and s <> all($2) order by s) as rest) r
+         where h.id = $1 and h.state = 'live'",
+        hold_id,
+        seat_nos,
+        now
+    )
+    .execute(&mut **tx)
+    .await?;
+    if shrunk.rows_affected() == 1 { Ok(()) } else { Err(sqlx::Error::Protocol("a hold has ended".into())) }
 }

@@ -135,6 +135,15 @@ async fn let_holds_go(tx: &mut Tx, event_id: i64, now: DateTime<Utc>) -> sqlx::R
     )
     .fetch_all(&mut **tx)
     .await?;
+    // What a partner had to sell, it has no more.
+    sqlx::query!(
+        "update consignment_seat s set state = 'returned', changed_at = $2
+         from consignment c where c.id = s.consignment_id and c.hold_id = any($1) and s.state = 'out'",
+        &ended,
+        now
+    )
+    .execute(&mut **tx)
+    .await?;
     let freed = sqlx::query!(
         "update event_seat set status = 0, hold_id = null, held_until = null, version = version + 1
          where event_id = $1 and status = 1 and hold_id = any($2) returning seat_no, version",

@@ -71,14 +71,22 @@ pub async fn offer(
 ) -> Result<Offer, ExchangeError> {
     let from_event = order::event_of(pool, order_id).await?.ok_or(ExchangeError::OrderUnknown)?;
     let mut tx = pool.begin().await?;
-    let offer = offer_in(&mut tx, order_id, to_event.unwrap_or(from_event), pairs).await?;
+    let offer = offer_in(&mut tx, order_id, (from_event, to_event.unwrap_or(from_event)), pairs).await?;
     tx.rollback().await?;
     Ok(offer)
 }
 
-async fn offer_in(tx: &mut Tx, order_id: Uuid, to_event: i64, pairs: &[(i32, i32)]) -> Result<Offer, ExchangeError> {
+async fn offer_in(
+    tx: &mut Tx,
+    order_id: Uuid,
+    (from_event, to_event): (i64, i64),
+    pairs: &[(i32, i32)],
+) -> Result<Offer, ExchangeError> {
     let order = order::lock(tx, order_id).await?;
     order.is_paid(tx).await?;
+    if to_event != from_event && order.is_on_account(tx).await? {
+        return Err(ExchangeError::OnAccount);
+    }
     let now = clock::now(tx).await?;
     let (from, to): (Vec<i32>, Vec<i32>) = pairs.iter().copied().unzip();
     let old = old_seats(tx, order_id, &from).await?;

@@ -54,6 +54,16 @@ pub enum Unpaid {
 }
 
 impl Locked {
+    /// A partner owes for it, or for a part of it.
+    pub async fn is_on_account(&self, tx: &mut Tx) -> sqlx::Result<bool> {
+        sqlx::query_scalar!(
+            r#"select exists(select from tender where order_id = $1 and kind = 'account') as "on_account!""#,
+            self.id
+        )
+        .fetch_one(&mut **tx)
+        .await
+    }
+
     /// It is sold, and no money of it is under way.
     pub async fn is_paid(&self, tx: &mut Tx) -> Result<(), Unpaid> {
         if let Some(id) = attempt::live(tx, self.id).await? {

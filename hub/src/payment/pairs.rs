@@ -33,6 +33,9 @@ pub enum ExchangeError {
     EventUnknown,
     #[error("the event is cancelled")]
     EventCancelled,
+    /// What an order is worth to whoever bears its tickets is the partner's to settle.
+    #[error("a partner owes for the order")]
+    OnAccount,
     #[error("the event sells in {0}")]
     OtherCurrency(String),
     /// Seats of that event that are theirs to pay for: they have to be paid or given back first.

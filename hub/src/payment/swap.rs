@@ -10,7 +10,7 @@
 //! - While money for the new seats is under way, and until the old ones are given up, neither order gives anything
 //!   back ([`under_way`]).
 //! - A credit is used once (`order_swap_to_once`), and only while its seats are sold and nothing of them went back.
-//! - Money does not move: it is a tender of the new order, and one below nothing of the old.
+//! - Money does not move: it is a tender of the new order, and one below nothing of the old. What a partner owes is none.
 //!
 //! Locks in order: the events by number, the new order, the old one, its attempts and tenders, the seats.
 
@@ -102,6 +102,9 @@ async fn swap_in(tx: &mut Tx, to_event: i64, ask: &Ask) -> Result<Swapped, Excha
         return Ok(done);
     }
     order.is_paid(tx).await?;
+    if order.is_on_account(tx).await? {
+        return Err(ExchangeError::OnAccount);
+    }
     let event = sqlx::query!(
         "select sale_state, currency, seat_limit, hold_ttl_s from event where id = $1 for share",
         to_event

@@ -15,7 +15,7 @@ use super::leases::{close, is_dead, lease, printed, sale, settle, write_off};
 const ROUNDS: i32 = 20;
 
 /// The control: both look, and then both write. Answers how many wrote.
-async fn look_then_write(pool: &PgPool, prepare: &[&str], actors: [(&'static str, &'static str); 2]) -> usize {
+pub async fn look_then_write(pool: &PgPool, prepare: &[&str], actors: [(&'static str, &'static str); 2]) -> usize {
     for statement in prepare {
         sqlx::query(statement).execute(pool).await.unwrap();
     }

@@ -30,6 +30,7 @@ mod enrolment; // a machine becomes a terminal with a code
 mod split;
 mod traits; // what a seat is for one performance
 mod vouchers; // seats for nothing, for whoever brings a code
+mod consign; // seats that a partner sells elsewhere
 mod staff; // who stands at an attended counter, and what they may do
 mod shift; // a drawer, from its float to its Z report
 mod desk; // what a clerk does for a customer besides selling

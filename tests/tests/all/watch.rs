@@ -56,6 +56,13 @@ const HOUSE: &str = "
     insert into voucher (id, event_id, code_hash, seats_max, recipient, reason, valid_until, made_by, terminal_id, made_at)
         values (id(1), 1, sha256('v'), 1, 'R', 'r', '2030-01-01Z', 'S', id(1), now());
     insert into tender (id, order_id, kind, amount_minor, voucher_id, created_at) values (id(5), id(2), 'voucher', 0, id(1), now());
+    insert into partner (id, code, name, made_by, terminal_id, made_at) values (id(1), 'P', 'P', 'S', id(1), now());
+    insert into buyer (id, partner_id) values (id(5), id(1));
+    insert into hold (id, event_id, buyer_id, seat_nos, state, held_until, seats_taken, created_at, ended_at)
+        values (id(5), 1, id(5), '{4}', 'expired', '2021-01-01Z', 1, now(), now());
+    insert into consignment (id, hold_id, partner_id, event_id, until, note, body_hash, made_by, terminal_id, made_at)
+        values (id(1), id(5), id(1), 1, '2021-01-01Z', 'n', '', 'S', id(1), now());
+    insert into consignment_seat (consignment_id, seat_no) values (id(1), 4);
     insert into staff (id, name, role, password_hash, created_at) values (id(1), 'S', 'clerk', '', now());
     insert into shift (id, terminal_id, business_day, currency, float_minor, opened_by, opened_at)
         values (id(1), id(1), '2026-01-01', 'EUR', 500, id(1), now());
@@ -192,6 +199,34 @@ const BROKEN: &[(&str, &str, &str)] = &[
         "update journal_entry set total_minor = 1100",
     ),
     ("voucher_overdrawn", "insert into order_line (order_id, event_id, seat_no, ticket_type, amount_minor, state) values (id(2), 1, 4, 'adult', 0, 'void')", "delete from order_line where seat_no = 4"),
+    (
+        "consigned_seat_mismatch",
+        "update consignment set until = '2021-01-02Z'",
+        "update consignment set until = '2021-01-01Z'",
+    ),
+    (
+        "consigned_seat_mismatch",
+        "update consignment set until = '2031-01-01Z'; update hold set held_until = '2031-01-01Z' where id = id(5)",
+        "update consignment set until = '2021-01-01Z'; update hold set held_until = '2021-01-01Z' where id = id(5)",
+    ),
+    (
+        "consigned_seat_mismatch",
+        "insert into consignment_seat (consignment_id, seat_no, state, order_id, changed_at) values (id(1), 2, 'sold', id(2), now())",
+        "delete from consignment_seat where seat_no = 2",
+    ),
+    (
+        "account_mismatch",
+        "alter table tender disable trigger user;
+         insert into tender (id, order_id, kind, amount_minor, created_at) values (id(9), id(2), 'account', 0, now());
+         alter table tender enable trigger user",
+        "delete from tender where id = id(9)",
+    ),
+    (
+        "account_mismatch",
+        "insert into partner_payment (id, partner_id, event_id, amount_minor, currency, way, reference, made_by, terminal_id, made_at)
+         values (id(1), id(1), 1, 5, 'USD', 'transfer', 'r', 'S', id(1), now())",
+        "delete from partner_payment",
+    ),
     (
         "shift_mismatch",
         "insert into shift_move (shift_id, key, kind, amount_minor, reason, staff_id, made_at)

@@ -14,6 +14,7 @@ use uuid::Uuid;
 use super::{expect_rows, lock_journal};
 use crate::{
     auth::Actor,
+    box_office::free::{self, NotFree},
     catalog::layout::flag,
     clock,
     db::{self, Tx},
@@ -50,15 +51,8 @@ pub enum GrantError {
     EventUnknown,
     #[error("the event is cancelled")]
     EventCancelled,
-    #[error("the event has no seats {0:?}")]
-    SeatUnknown(Vec<SeatNo>),
-    #[error("the event has no section {0:?}")]
-    SectionUnknown(String),
-    /// Held, sold, blocked, retired, or leased to somebody else: nothing is leased.
-    #[error("seats {0:?} are not free")]
-    SeatsUnavailable(Vec<SeatNo>),
-    #[error("{free} seats are free")]
-    TooFew { free: usize },
+    #[error(transparent)]
+    NotFree(#[from] NotFree),
     #[error("seat {0} has no price")]
     Unpriced(SeatNo),
     /// The terminal has to close some first.
@@ -110,8 +104,8 @@ async fn grant_in(tx: &mut Tx, ask: &Ask) -> Result<Lease, GrantError> {
     }
     let now = clock::now(tx).await?;
     let seat_nos = match &ask.wanted {
-        Wanted::Seats(seats) => named(tx, ask.event_id, seats, now).await?,
-        Wanted::Count(count, section) => so_many(tx, ask.event_id, *count, section.as_deref(), now).await?,
+        Wanted::Seats(seats) => free::named(tx, ask.event_id, seats, now).await?,
+        Wanted::Count(count, section) => free::so_many(tx, ask.event_id, *count, section.as_deref(), now).await?,
     };
     let prices = prices(tx, ask.event_id, &seat_nos).await?;
 
@@ -140,70 +134,6 @@ async fn grant_in(tx: &mut Tx, ask: &Ask) -> Result<Lease, GrantError> {
     // What it will sell belongs to this shift, of an attended terminal: it can't close before the lease has.
     sqlx::query!("select drawer_of($1, true, $2)", ask.terminal_id, event.currency).fetch_one(&mut **tx).await?;
     granted(tx, lease_id).await
-}
-
-/// The seats that were asked for, each of them free.
-async fn named(tx: &mut Tx, event_id: i64, seats: &SeatSet, now: DateTime<Utc>) -> Result<Vec<SeatNo>, GrantError> {
-    let rows = sqlx::query!(
-        r#"select s.seat_no,
-                  (not p.retired and (s.status = 0 or (s.status = 1 and s.held_until <= $3))) as "free!"
-           from event_seat s join event e on e.id = s.event_id
-           join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = s.seat_no
-           where s.event_id = $1 and s.seat_no = any($2)"#,
-        event_id,
-        seats.as_slice(),
-        now
-    )
-    .fetch_all(&mut **tx)
-    .await?;
-    let unknown: Vec<SeatNo> =
-        seats.as_slice().iter().copied().filter(|s| !rows.iter().any(|r| r.seat_no == *s)).collect();
-    if !unknown.is_empty() {
-        return Err(GrantError::SeatUnknown(unknown));
-    }
-    let mut lost: Vec<SeatNo> = rows.iter().filter(|r| !r.free).map(|r| r.seat_no).collect();
-    lost.sort_unstable();
-    if lost.is_empty() { Ok(seats.as_slice().to_vec()) } else { Err(GrantError::SeatsUnavailable(lost)) }
-}
-
-/// As many as were asked for, the lowest numbers first. Wheelchair places and the seats beside them (flags 1 and 2) are
-/// left to those who need them.
-async fn so_many(
-    tx: &mut Tx,
-    event_id: i64,
-    count: usize,
-    section: Option<&str>,
-    now: DateTime<Utc>,
-) -> Result<Vec<SeatNo>, GrantError> {
-    if let Some(section) = section {
-        let known = sqlx::query_scalar!(
-            r#"select exists(select from plan_seat p join event e on e.plan_revision_id = p.plan_revision_id
-                             where e.id = $1 and p.section = $2 and not p.retired) as "known!""#,
-            event_id,
-            section
-        )
-        .fetch_one(&mut **tx)
-        .await?;
-        if !known {
-            return Err(GrantError::SectionUnknown(section.to_owned()));
-        }
-    }
-    let found = sqlx::query_scalar!(
-        "select s.seat_no from event_seat s join event e on e.id = s.event_id
-         join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = s.seat_no
-         left join seat_trait t on t.event_id = s.event_id and t.seat_no = s.seat_no
-         where s.event_id = $1 and ($2::text is null or p.section = $2) and not p.retired
-           and seat_flags(p.flags, t.flags) & 3 = 0
-           and (s.status = 0 or (s.status = 1 and s.held_until <= $3))
-         order by s.seat_no limit $4",
-        event_id,
-        section,
-        now,
-        count as i64
-    )
-    .fetch_all(&mut **tx)
-    .await?;
-    if found.len() < count { Err(GrantError::TooFew { free: found.len() }) } else { Ok(found) }
 }
 
 /// By ticket type, in the order of the seats. At a counter the price is the price: there are no fees to include.

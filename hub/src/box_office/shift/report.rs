@@ -119,7 +119,7 @@ async fn tenders(tx: &mut Tx, shift_id: Uuid) -> sqlx::Result<Vec<TenderSum>> {
         r#"select t.kind, count(*) as "count!",
                   sum(case when t.kind in ('comp', 'voucher') then 0 else t.amount_minor end)::bigint as "amount_minor!"
            from tender t
-           where t.shift_id = $1 and t.kind in ('cash', 'card', 'comp', 'voucher')
+           where t.shift_id = $1 and t.kind in ('cash', 'card', 'account', 'comp', 'voucher')
              and (t.kind <> 'card' or exists(select from attempt a where a.tender_id = t.id and a.captured_minor > 0))
            group by t.kind order by t.kind"#,
         shift_id

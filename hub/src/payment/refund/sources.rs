@@ -56,7 +56,7 @@ async fn credit_of(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<Option<Credit>> 
     .await
 }
 
-/// Cards first, then cash, then what was given away. Their rows are locked: two clicks follow one another.
+/// Cards first, then cash, then what a partner owes, then what was given away. Their rows are locked: two clicks follow one another.
 async fn own_sources(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<Vec<Source>> {
     let mut sources = sqlx::query_as!(
         Source,
@@ -87,7 +87,9 @@ async fn own_sources(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<Vec<Source>> {
     )
     .fetch_all(&mut **tx)
     .await?;
-    sources.extend(["cash", "voucher", "comp"].iter().flat_map(|k| others.iter().filter(|s| s.kind == *k).cloned()));
+    sources.extend(
+        ["cash", "account", "voucher", "comp"].iter().flat_map(|k| others.iter().filter(|s| s.kind == *k).cloned()),
+    );
     sources.extend(never_taken);
     Ok(sources)
 }
