@@ -155,6 +155,8 @@ export class TillHub extends Requests {
 
   shift = () => this.get<ShiftReport>(`${AT}/shifts/current`);
   shifts = () => this.get<{ shifts: ShiftListed[] }>(`${AT}/shifts`);
+  /** Of terminals that are revoked or locked; a manager's to see. */
+  stoppedShifts = () => this.get<{ shifts: ShiftListed[] }>(`${AT}/shifts/stopped`);
   shiftOf = (id: string) => this.get<ShiftReport>(`${AT}/shifts/${id}`);
   lockDay = (date: string) => this.again<DayLocked>(`${AT}/day-lock`, { date });
   openShift = (floatMinor: number, currency: string) =>

@@ -32,6 +32,10 @@ export interface Problem {
   latest?: string;
   /** shifts_open */
   shifts?: { terminal_name: string; opened_by: string }[];
+  /** variance_unexplained */
+  expected_minor?: number;
+  counted_minor?: number;
+  variance_minor?: number;
   /** From the header `Retry-After`, in seconds. */
   retry_after_s?: number;
 }

@@ -130,6 +130,8 @@ async function counter(largest, small) {
   await shows('count-form');
   await fill('count-10000', '3');
   await fill('count-100', '1');
+  await click('shift-close');
+  await shows('variance');
   await picture(page, 'till-count');
   await fill('variance-why', 'a hundred too much given as change');
   await click('shift-close');

@@ -96,6 +96,7 @@ test('a test page teaches the scanner, X and Z come out, and the Z again', async
   await window.click('print-report');
   await sheet(5);
   await window.click('shift-count');
+  await window.click('shift-close');
   await window.type('variance-why', 'nobody counted 数えていません');
   await window.click('shift-close');
   await window.shows('z-report');

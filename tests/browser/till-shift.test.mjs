@@ -68,10 +68,20 @@ test('a shift goes from its float to a Z report, which is printed again as it wa
   await at.click('shift-count');
   await at.page.keyboard.type('0');
   for (const kind of [5000, 100]) await at.fill(`count-${kind}`, kind === 5000 ? '1' : '7');
-  assert.ok(await at.page.getByTestId('shift-close').isDisabled(), 'a variance has its reason');
   await at.fill('count-100', 'seven');
   await at.shows('count-unread');
   await at.fill('count-100', '7');
+  const shown = () => at.text('count-form').then((text) => text.replaceAll(/\D/g, ''));
+  assert.ok(!(await shown()).includes(String(expected)), 'whoever counts is not told before');
+  assert.equal(await at.page.getByTestId('variance').count(), 0);
+  await at.click('shift-close');
+  await at.says('told-expected', new RegExp(expected.toLocaleString('en')));
+  await at.says('variance', /missing/);
+  assert.ok(await at.page.getByTestId('shift-close').isDisabled(), 'a variance has its reason');
+  await at.click('count-again');
+  assert.equal(await at.page.getByTestId('told-expected').count(), 0);
+  for (const kind of [5000, 100]) await at.fill(`count-${kind}`, kind === 5000 ? '1' : '7');
+  await at.click('shift-close');
   await at.fill('variance-why', 'I do not know');
   await at.click('shift-close');
   await at.shows('z-report');
@@ -122,6 +132,39 @@ test('a scanner that is missing is skipped with a reason, and the reports say so
   await at.click('shift-count');
   await at.click('shift-close');
   await at.says('z-report', /not scanned: its cable is broken/);
+});
+
+test('a manager counts the drawer of a terminal that was revoked, at another counter', async () => {
+  const gone = await at.stand(CLERK);
+  await openShift(at.page, '100', at.event.currency);
+  await at.leave();
+  const why = ['--reason', 'it was stolen', '--by', 'a test'];
+  await at.house.command(['terminal', 'revoke', gone, ...why]);
+  await at.stand(SUPERVISOR);
+  await shift();
+  await at.shows('day-lock');
+  assert.equal(await at.page.getByTestId('stopped-shift').count(), 0, 'not a supervisor');
+  await at.leave();
+  await at.stand(MANAGER);
+  await shift();
+  await at.says('stopped-shift', new RegExp(`open[^]*${gone}: ${CLERK.name}[^]*Count`));
+  await at.click('stopped-shift');
+  await at.says('count-form', new RegExp(`Count the drawer of ${gone}`));
+  await at.fill('count-50', '1');
+  await at.click('shift-close');
+  await at.says('variance', /50 missing/);
+  await at.fill('variance-why', 'a note is gone with it');
+  await at.click('shift-close');
+  await at.says('z-report', new RegExp(`${gone}[^]*a note is gone with it`));
+  await at.click('print-report');
+  const papers = at.page.getByTestId('papers').filter({ hasText: 'a note is gone with it' });
+  await papers.waitFor({ state: 'attached' });
+  await at.click('shift-next');
+  await at.says('stopped-shift', /Z 1/);
+  const logged = await at.house.sql(
+    `select actor, reason from audit where verb = 'shift_close' and detail like '%of ${gone},%'`,
+  );
+  assert.match(logged, /^Mika Manager at .*\|a note is gone with it$/);
 });
 
 test('the books of a day close once every shift of it is closed, by a manager', async () => {

@@ -24,7 +24,7 @@ use uuid::Uuid;
 pub use self::{
     check::check,
     day::{DayError, lock as lock_day},
-    report::{list, list_of_day, report},
+    report::{list, list_of_day, list_of_stopped, report},
 };
 use self::{
     day::{business_day, keep_open},
@@ -289,12 +289,12 @@ async fn stopped_terminal(tx: &mut Tx, shift_id: Uuid) -> sqlx::Result<Option<Uu
     .await
 }
 
-/// A shift of this terminal's.
-pub async fn one(pool: &PgPool, shift_id: Uuid, terminal_id: Uuid) -> Result<ShiftReport, ShiftError> {
+/// A shift of this terminal's, or of any (`terminal_id` is none).
+pub async fn one(pool: &PgPool, shift_id: Uuid, terminal_id: Option<Uuid>) -> Result<ShiftReport, ShiftError> {
     let mut tx = pool.begin().await?;
-    let read = with(&mut tx, shift_id, terminal_id).await?;
+    let read = report(&mut tx, shift_id).await?;
     tx.commit().await?;
-    read.ok_or(ShiftError::Unknown)
+    read.filter(|shift| terminal_id.is_none_or(|own| own == shift.terminal_id)).ok_or(ShiftError::Unknown)
 }
 
 /// What coins and notes come to.

@@ -136,6 +136,7 @@ fn api() -> OpenApiRouter<Hub> {
         .routes(routes!(duty::sign_out))
         .routes(routes!(duty::on_duty))
         .routes(routes!(shifts::shifts, shifts::open_shift))
+        .routes(routes!(shifts::shifts_of_stopped))
         .routes(routes!(shifts::current_shift))
         .routes(routes!(shifts::move_cash))
         .routes(routes!(shifts::check_shift))

@@ -44,6 +44,14 @@ pub async fn shifts(State(pool): State<PgPool>, Clerk(acting): Clerk) -> Result<
     Ok(Json(Shifts { shifts: shift::list(&pool, acting.till.terminal_id).await? }))
 }
 
+/// The shifts of terminals that are revoked or locked, the open ones first: a manager counts those drawers at another
+/// counter.
+#[utoipa::path(get, path = "/api/box-office/shifts/stopped", tag = "box office",
+    responses((status = 200, body = Shifts), (status = "4XX", description = "`forbidden`, `role_too_low`")))]
+pub async fn shifts_of_stopped(State(pool): State<PgPool>, _: Manager) -> Result<Json<Shifts>, Problem> {
+    Ok(Json(Shifts { shifts: shift::list_of_stopped(&pool).await? }))
+}
+
 /// The X report: what the open shift has come to. It changes nothing.
 #[utoipa::path(get, path = "/api/box-office/shifts/current", tag = "box office",
     responses((status = 200, body = ShiftReport), (status = "4XX", description = "`forbidden`, `shift_unknown`: none is open")))]
@@ -92,12 +100,11 @@ pub async fn close_shift(
     Body(body): Body<ShiftCloseRequest>,
 ) -> Result<Json<ShiftReport>, Problem> {
     let explanation = body.explanation.as_deref().map(said).transpose()?;
-    let manages = acting.staff.as_ref().is_some_and(|staff| staff.role == StaffRole::Manager);
     let asked = ShiftCloseRequest { explanation, ..body };
-    Ok(Json(shift::close(pool, at(&acting)?, manages, asked).await?))
+    Ok(Json(shift::close(pool, at(&acting)?, manages(&acting), asked).await?))
 }
 
-/// A shift of this terminal's: its Z report as it was printed, or X if it is open.
+/// A shift of this terminal's, or to a manager of any: its Z report as it was printed, or X if it is open.
 #[utoipa::path(get, path = "/api/box-office/shifts/{id}", tag = "box office", params(("id" = Uuid, Path)),
     responses((status = 200, body = ShiftReport), (status = "4XX", description = "`forbidden`, `shift_unknown`")))]
 pub async fn one_shift(
@@ -105,7 +112,8 @@ pub async fn one_shift(
     Clerk(acting): Clerk,
     PathId(shift_id): PathId<Uuid>,
 ) -> Result<Json<ShiftReport>, Problem> {
-    Ok(Json(shift::one(&pool, shift_id, acting.till.terminal_id).await?))
+    let own = (!manages(&acting)).then_some(acting.till.terminal_id);
+    Ok(Json(shift::one(&pool, shift_id, own).await?))
 }
 
 /// Closes the books of a day: every terminal's shifts of it are closed, and none opens any more.
@@ -118,6 +126,10 @@ pub async fn lock_day(
     Body(body): Body<DayLockRequest>,
 ) -> Result<Json<DayLocked>, Problem> {
     Ok(Json(shift::lock_day(pool, &config.box_office, at(&acting)?, body.date).await?))
+}
+
+fn manages(acting: &Acting) -> bool {
+    acting.staff.as_ref().is_some_and(|staff| staff.role == StaffRole::Manager)
 }
 
 /// A shift is somebody's: where nobody signs in there is none.

@@ -16,6 +16,7 @@ use uuid::Uuid;
 const SHIFTS: &str = "/api/box-office/shifts";
 const CURRENT: &str = "/api/box-office/shifts/current";
 const MOVES: &str = "/api/box-office/shifts/current/moves";
+const STOPPED: &str = "/api/box-office/shifts/stopped";
 const CLOSE: &str = "/api/box-office/shifts/current/close";
 
 async fn open(till: &Till, float_minor: i64) -> Value {
@@ -159,7 +160,7 @@ async fn x_and_z_add_up_and_a_variance_is_kept_with_its_explanation() {
     let listed = clerk.get(SHIFTS).await.ok();
     let numbers: Vec<&Value> = listed["shifts"].as_array().unwrap().iter().map(|s| &s["z_number"]).collect();
     assert_eq!(numbers, [&json!(2), &json!(1)]);
-    let other = Desk::open(&scene, "Window 3").await.sign_in(&scene, "Dan", "manager").await;
+    let other = Desk::open(&scene, "Window 3").await.sign_in(&scene, "Dan", "supervisor").await;
     assert_eq!(other.get(&path).await.code(), "shift_unknown", "another terminal's");
     for statement in ["update shift set counted_minor = 0", "delete from shift"] {
         let refused = sqlx::query(statement).execute(scene.database.pool()).await.unwrap_err();
@@ -211,7 +212,19 @@ async fn the_drawer_of_a_terminal_that_is_gone_is_counted_by_a_manager_at_anothe
     assert_eq!(clerk.post(CLOSE, counted.clone()).await.code(), "shift_unknown", "a manager's to do");
     let own = open(&boss, 700).await;
 
+    let stopped = || async { boss.get(STOPPED).await.ok()["shifts"].clone() };
+    assert_eq!(clerk.get(STOPPED).await.code(), "role_too_low");
+    let left = stopped().await;
+    assert_eq!((&left[0]["shift_id"], &left[0]["z_number"]), (&shift["shift_id"], &json!(null)));
+    assert_eq!(left[1], json!(null), "the drawers of terminals that work are their own");
+    let one = format!("/api/box-office/shifts/{}", shift["shift_id"].as_str().unwrap());
+    assert_eq!(clerk.get(&one).await.code(), "shift_unknown");
+
     let z = boss.post(CLOSE, counted.clone()).await.ok();
+    assert_eq!(
+        (&stopped().await[0]["z_number"], boss.get(&one).await.ok()["closed"].clone()),
+        (&json!(1), z["closed"].clone())
+    );
     assert_eq!((&z["terminal_name"], &z["expected_minor"]), (&json!("Window 2"), &json!(5_000 + price)));
     assert_eq!((&z["closed"]["z_number"], &z["closed"]["variance_minor"]), (&json!(1), &json!(0)));
     assert_eq!(boss.post(CLOSE, counted).await.ok()["closed"], z["closed"], "again: the same");

@@ -215,6 +215,21 @@ pub async fn list(pool: &PgPool, terminal_id: Uuid) -> sqlx::Result<Vec<ShiftLis
     .await
 }
 
+/// The shifts of terminals that are revoked or locked: those that nobody has counted come first.
+pub async fn list_of_stopped(pool: &PgPool) -> sqlx::Result<Vec<ShiftListed>> {
+    sqlx::query_as!(
+        ShiftListed,
+        r#"select h.id as shift_id, t.name as terminal_name, h.business_day, h.opened_at, s.name as opened_by,
+                  h.z_number, h.closed_at, h.counted_minor - h.expected_minor as variance_minor, h.currency
+           from shift h join terminal t on t.id = h.terminal_id join staff s on s.id = h.opened_by
+           where t.revoked_at is not null or t.locked_at is not null
+           order by h.closed_at is not null, h.opened_at desc limit $1"#,
+        LISTED_MAX
+    )
+    .fetch_all(pool)
+    .await
+}
+
 /// The shifts of a day, at whatever terminal.
 pub async fn list_of_day(db: &mut sqlx::PgConnection, day: NaiveDate) -> sqlx::Result<Vec<ShiftListed>> {
     sqlx::query_as!(
