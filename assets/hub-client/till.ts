@@ -2,6 +2,8 @@
 
 import type {
   AuditLog,
+  Consignment,
+  ConsignWish,
   CustomerHold,
   CustomerHoldWish,
   DayLocked,
@@ -16,6 +18,9 @@ import type {
   LogWanted,
   Order,
   OrderFound,
+  Partner,
+  PartnerPaymentWish,
+  PartnerWish,
   PriceOverride,
   RefundWish,
   SeatStory,
@@ -27,6 +32,7 @@ import type {
   Denomination,
   StaffAtTerminal,
   StaffOrder,
+  Statement,
   TerminalSelf,
   TicketChoice,
   TillBasket,
@@ -99,6 +105,29 @@ export class TillHub extends Requests {
   voucher = (code: string) => this.again<Voucher>(`${AT}/vouchers/look`, { code });
   withdrawVoucher = (id: string, reason: string) =>
     this.again<void>(`${AT}/vouchers/${id}/withdraw`, { reason });
+
+  // ---- seats that a partner sells ----
+
+  partners = () => this.get<{ partners: Partner[] }>(`${AT}/partners`);
+  addPartner = (wish: PartnerWish) => this.once<Partner>('till.partner', `${AT}/partners`, wish);
+  consignments = (event: number) =>
+    this.get<{ consignments: Consignment[] }>(`${AT}/events/${event}/consignments`);
+  consign = (wish: ConsignWish) =>
+    this.once<Consignment>('till.consign', `${AT}/consignments`, wish);
+  /** What a partner reports sold; all of the seats, or none. */
+  sellConsigned = (id: string, seats: number[]) =>
+    this.once<{ order: Order; consignment: Consignment }>(
+      `till.consigned.${id}`,
+      `${AT}/consignments/${id}/sales`,
+      { seats },
+    );
+  /** Back on sale before the cut-off. */
+  returnConsigned = (id: string, seats: number[], reason: string) =>
+    this.again<Consignment>(`${AT}/consignments/${id}/returns`, { seats, reason });
+  statement = (partner: string, event: number) =>
+    this.get<Statement>(`${AT}/partners/${partner}/statement?event_id=${event}`);
+  payAccount = (partner: string, wish: PartnerPaymentWish) =>
+    this.once<Statement>(`till.account.${partner}`, `${AT}/partners/${partner}/payments`, wish);
 
   // ---- seats of the house ----
 

@@ -130,6 +130,85 @@ export interface VoucherMade {
   voucher: Voucher;
 }
 
+/** Whoever is given seats to sell. */
+export interface PartnerWish {
+  code: string;
+  name: string;
+  contact: string;
+}
+
+export interface Partner extends PartnerWish {
+  partner_id: string;
+}
+
+/** Seats for a partner: these, or what is free of a section (so many, or all). */
+export interface ConsignWish {
+  event_id: number;
+  partner_id: string;
+  seats?: number[];
+  section?: string;
+  count?: number;
+  until: string;
+  note: string;
+}
+
+/** Seats that a partner sells elsewhere, or gives back, until the cut-off. */
+export interface Consignment {
+  consignment_id: string;
+  event_id: number;
+  partner_id: string;
+  partner_code: string;
+  partner_name: string;
+  until: string;
+  note: string;
+  made_by: string;
+  made_at: string;
+  open: number[];
+  sold: number[];
+  /** By the partner, or by the cut-off. */
+  returned: number[];
+}
+
+export interface PartnerPaymentWish {
+  event_id: number;
+  amount_minor: number;
+  way: 'transfer' | 'cash';
+  reference: string;
+}
+
+/** How a partner and an event stand. */
+export interface Statement {
+  event_id: number;
+  event_name: string;
+  partner: Partner;
+  currency: string;
+  consigned_seats: number;
+  open_seats: number;
+  sold_seats: number;
+  returned_seats: number;
+  sold_minor: number;
+  back_minor: number;
+  paid_minor: number;
+  /** Below 0: the house owes it. */
+  owed_minor: number;
+  orders: {
+    order_id: string;
+    code: string;
+    sold_at: string;
+    seats: number[];
+    amount_minor: number;
+    back_minor: number;
+  }[];
+  payments: {
+    payment_id: string;
+    amount_minor: number;
+    way: 'transfer' | 'cash';
+    reference: string;
+    made_by: string;
+    made_at: string;
+  }[];
+}
+
 /** Whose a seat is, and whatever happened to it, the latest first. */
 /** What seats are for one performance; what is left out stays. */
 export interface TraitsWish {
@@ -157,11 +236,13 @@ export interface SeatStory {
   category: string;
   status: 'free' | 'held' | 'sold' | 'blocked' | 'dead';
   held_until: string | null;
-  /** `web`, or the terminal's name. */
+  /** `web`, the terminal's name, or the partner's. */
   held_by: string | null;
   /** What it is for this performance. */
   traits: SeatTraits;
   customer: CustomerHold | null;
+  /** A partner has it, to sell. */
+  consigned?: { consignment_id: string; partner_name: string; until: string; note: string };
   order: OrderFound | null;
   sales: {
     order_id: string;
@@ -250,7 +331,7 @@ export interface ExchangeOffer {
   /** What is to be paid more; below 0: what goes back. */
   difference_minor: number;
   currency: string;
-  /** How that goes back: `card`, `cash`, `comp`, `voucher`. */
+  /** How that goes back: `card`, `cash`, `comp`, `voucher`, `account`. */
   back: { kind: string; amount_minor: number }[];
 }
 

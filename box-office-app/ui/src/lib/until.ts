@@ -20,6 +20,18 @@ export function proposals(now: number, startsAt: number): Until[] {
   return all.filter(({ at }) => at >= now + 2 * MINUTE && at <= startsAt);
 }
 
+/** Likely cut-offs of what a partner has to sell, before an event that begins then; the sale's end is the last. */
+export function cutOffs(now: number, startsAt: number, offSaleAt: number): Until[] {
+  const days = (count: number) => startsAt - count * 24 * 60 * MINUTE;
+  const all = [
+    { name: 'two weeks before', at: days(14) },
+    { name: 'a week before', at: days(7) },
+    { name: 'two days before', at: days(2) },
+    { name: 'the end of the sale', at: offSaleAt },
+  ];
+  return all.filter(({ at }) => at >= now + 2 * MINUTE && at <= offSaleAt);
+}
+
 /** `2026-11-30T18:45` as a form's field has it, on this machine's clock; null if it is no time. */
 export function readLocal(text: string): number | null {
   const at = /^\d{4}-\d\d-\d\dT\d\d:\d\d/.test(text) ? new Date(text).getTime() : Number.NaN;
