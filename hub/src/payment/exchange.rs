@@ -146,7 +146,7 @@ async fn exchange_in(tx: &mut Tx, event_id: i64, ask: &Ask) -> Result<Exchanged,
     } else if difference < 0 {
         refund::give_back_difference(tx, ask.order_id, &order.currency, -difference, "exchange", now).await?;
     }
-    let exchange_id = record(tx, ask, (&from, &to), &body_hash, difference, now).await?;
+    let exchange_id = record(tx, ask, event_id, (&from, &to), &body_hash, difference, now).await?;
     mail::enqueue(tx, mail::Kind::Reissued, ask.order_id, &exchange_id.to_string()).await?; // what they have is dead
     Ok(Exchanged { exchange_id, difference_minor: difference })
 }
@@ -210,12 +210,14 @@ async fn take_cash(tx: &mut Tx, ask: &Ask, difference: i64, now: DateTime<Utc>) 
 async fn record(
     tx: &mut Tx,
     ask: &Ask,
+    event_id: i64,
     (from, to): (&[i32], &[i32]),
     body_hash: &[u8],
     difference: i64,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Uuid> {
-    let said = format!("seats {from:?} exchanged for {to:?} ({difference:+}): {}", ask.reason);
+    let (old, new) = (log::named(tx, event_id, from).await?, log::named(tx, event_id, to).await?);
+    let said = format!("{old} exchanged for {new} ({difference:+}): {}", ask.reason);
     log::note(tx, ask.order_id, "exchange", &said, ask.actor.name(), now).await?;
     sqlx::query_scalar!(
         "insert into order_exchange (id, order_id, key, body_hash, from_seats, to_seats, difference_minor, reason, actor, created_at)

@@ -18,7 +18,7 @@ mod done; // the old seats are given up
 mod held; // the new seats, held and priced
 mod waits; // what waits to be paid is paid in cash, or left
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use sha2::{Digest, Sha256};
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -31,8 +31,8 @@ use super::{
     pairs::{ExchangeError, new_seats, old_seats},
 };
 use crate::{
-    auth::Actor,
-    checkout::{self, ConfirmError, Tendered},
+    auth::{Actor, Deed},
+    checkout::{self, ConfirmError, Tendered, log},
     clock,
     db::{self, Tx},
 };
@@ -165,9 +165,27 @@ async fn swap_in(tx: &mut Tx, to_event: i64, ask: &Ask) -> Result<Swapped, Excha
     .await?;
     if let Some(tendered) = at_once {
         checkout::confirm(tx, to_order, tendered, ask.actor.name()).await.map_err(unsold)?;
-        done::give_up(tx, swap_id).await?;
+        done::give_up(tx, swap_id).await?; // which tells the log
+    } else {
+        asked(tx, ask, to_event, (&from, &to), now).await?;
     }
     Ok(Swapped { order_id: to_order, difference_minor: total - value })
+}
+
+/// Somebody of the staff has asked for it, and said why; whoever pays, or is paid, comes later.
+async fn asked(
+    tx: &mut Tx,
+    ask: &Ask,
+    to_event: i64,
+    (from, to): (&[i32], &[i32]),
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    let order =
+        sqlx::query!(r#"select event_id, code from "order" where id = $1"#, ask.order_id).fetch_one(&mut **tx).await?;
+    let (old, new) = (log::named(tx, order.event_id, from).await?, log::named(tx, to_event, to).await?);
+    let detail = format!("order {}: {old} for {new}, once it is paid", order.code);
+    let deed = Deed { verb: "order_exchange", event_id: Some(order.event_id), detail: &detail, reason: &ask.reason };
+    ask.actor.writes(tx, deed, now).await
 }
 
 /// Seats that were just held, or looked at under the lock, can be sold.

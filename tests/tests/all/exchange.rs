@@ -160,7 +160,7 @@ async fn an_order_has_a_log_that_people_write_into() {
         .iter()
         .map(|n| (n["verb"].as_str().unwrap(), n["text"].as_str().unwrap()))
         .collect();
-    assert_eq!(log, [("exchange", "seats [1] exchanged for [2] (+0): a pillar"), ("note", "called twice")]);
+    assert_eq!(log, [("exchange", "Stalls 1 2 exchanged for Stalls 1 3 (+0): a pillar"), ("note", "called twice")]);
     assert_eq!(order["log"][1]["actor"], "terminal Window 1");
     let nobodys = format!("/api/staff/orders/{}", uuid::Uuid::nil());
     assert_eq!(scene.till.get(&nobodys).await.code(), "order_unknown");

@@ -64,6 +64,11 @@ async fn a_declined_card_changes_nothing_and_another_one_pays() {
     let pairs = [(1, 11), (2, 12), (3, 13), (4, 14)];
     let new = at_the_reader(&scene, &old, &pairs).await;
     assert_eq!((&new["state"], &new["due_minor"]), (&json!("open"), &json!(6_000)));
+    let log = "select actor || ': ' || detail || ': ' || reason from audit where verb = 'order_exchange'";
+    let log: Vec<String> = sqlx::query_scalar(log).fetch_all(scene.database.pool()).await.expect("the log");
+    let (code, of) = (old["code"].as_str().unwrap(), "once it is paid: nearer");
+    let seats = |row: &str| (2..6).map(|seat| format!("Stalls {row} {seat}")).collect::<Vec<_>>().join(", ");
+    assert_eq!(log, [format!("terminal Window 1: order {code}: {} for {}, {of}", seats("1"), seats("2"))]);
     declined(&scene, &fan, &new).await;
     for (from, to) in pairs {
         assert_eq!((scene.status(from).await, scene.status(to).await), (SOLD, HELD));

@@ -63,6 +63,18 @@ impl Counter {
         due
     }
 
+    /// What the log says was sold, by the kind of money.
+    async fn log(&self) -> Vec<String> {
+        sqlx::query_scalar(
+            "select a.verb || ' by ' || a.actor || ', ' || s.name || ': ' || a.detail from audit a
+             join staff s on s.id = a.staff_id join terminal t on t.id = a.terminal_id
+             where a.verb like 'sale%' order by a.verb",
+        )
+        .fetch_all(self.scene.database.pool())
+        .await
+        .expect("the log")
+    }
+
     async fn drawer(&self) -> i64 {
         self.till.get(CURRENT).await.ok()["expected_minor"].as_i64().unwrap()
     }
@@ -88,12 +100,16 @@ async fn cash_is_in_the_drawer_once_the_card_has_paid_the_rest_and_goes_back_the
     let order = split(&counter.till, &held, &key, CASH).await.ok()["order"].clone();
     counter.until(&order, &["action_required"]).await;
     assert_eq!(counter.drawer().await, FLOAT, "it lies on the counter");
+    assert_eq!(counter.log().await, [""; 0], "and nothing is sold");
     let early = counter.till.post(CLOSE, cents(FLOAT)).await;
     assert_eq!(early.code(), "cash_beside_card", "the sale would find no drawer");
     counter.scene.provider.present_card(READER).await;
     let sold = counter.until(&order, &["captured"]).await;
     assert_eq!((&sold["state"], &sold["due_minor"]), (&json!("confirmed"), &json!(0)));
     assert_eq!(counter.scene.provider.ledger().await.captured(), TOTAL - CASH);
+    let code = order["code"].as_str().unwrap();
+    let by = |what: &str, part: i64| format!("sale_{what} by Ada at Window 2, Ada: order {code}, {part} EUR");
+    assert_eq!(counter.log().await, [by("card", TOTAL - CASH), by("cash", CASH)]);
     let x = counter.till.get(CURRENT).await.ok();
     assert_eq!(x["expected_minor"], json!(FLOAT + CASH));
     assert_eq!(
@@ -120,6 +136,7 @@ async fn a_card_that_declines_leaves_the_cash_with_the_customer() {
     let order = counter.sell(&held).await;
     counter.until(&order, &["declined"]).await;
     assert_eq!(counter.drawer().await, FLOAT);
+    assert_eq!(counter.log().await, [""; 0], "a card that was declined has sold nothing");
     // More cash, and less on another card.
     counter.card(json!({ "tap_after_ms": 0 })).await;
     let again = split(&counter.till, &held, &key(), TOTAL - 1_000).await.ok()["order"].clone();
@@ -127,6 +144,7 @@ async fn a_card_that_declines_leaves_the_cash_with_the_customer() {
     counter.until(&again, &["captured"]).await;
     assert_eq!(counter.scene.provider.ledger().await.captured(), 1_000);
     assert_eq!(counter.drawer().await, FLOAT + TOTAL - 1_000);
+    assert_eq!(counter.log().await.len(), 2, "the other one, and its cash");
     counter.scene.close().await;
 }
 

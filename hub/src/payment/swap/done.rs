@@ -87,8 +87,9 @@ pub(super) async fn give_up(tx: &mut Tx, swap_id: Uuid) -> Result<bool, Exchange
         let (order, surplus) = (swap.from_order, swap.surplus_minor);
         refund::give_back_difference(tx, order, &swap.currency, surplus, "exchange", now).await?;
     }
+    let seats = log::named(tx, swap.event_id, &swap.from_seats).await?;
     for (order_id, other) in [(swap.from_order, &swap.to_code), (swap.to_order, &swap.from_code)] {
-        let said = format!("seats {:?} exchanged with order {other}: {}", swap.from_seats, swap.reason);
+        let said = format!("{seats} exchanged with order {other}: {}", swap.reason);
         log::note(tx, order_id, "exchange", &said, &swap.actor, now).await?;
     }
     Ok(true)
