@@ -69,6 +69,9 @@ enum Command {
     /// Seats that terminals sell without a network: how they stand, and what needs a person.
     #[command(subcommand)]
     Lease(leases::LeaseCommand),
+    /// What was promised to whoever brings a code.
+    #[command(subcommand)]
+    Voucher(VoucherCommand),
     /// Look after the staff: who signs in at an attended terminal, and in which role.
     #[command(subcommand)]
     Staff(staff::StaffCommand),
@@ -266,6 +269,15 @@ enum Terminal {
     },
 }
 
+#[derive(Subcommand)]
+enum VoucherCommand {
+    /// The vouchers of an event, and what became of each. (Counters make them; a code is shown once.)
+    List {
+        /// The event's slug.
+        event: String,
+    },
+}
+
 #[derive(Clone, Copy, ValueEnum)]
 enum TerminalRole {
     /// Staff stand behind it: holds, sales for cash or card, comps, blocking of seats; also before the sale opens.
@@ -370,6 +382,9 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
             Ok(())
         }
         Command::Lease(command) => report(leases::run(&open(&config).await?, command).await?),
+        Command::Voucher(VoucherCommand::List { event }) => {
+            report(commands::vouchers(&open(&config).await?, &event).await?)
+        }
         Command::Audit(args) => report(audit::run(&open(&config).await?, args).await?),
         Command::Staff(command) => report(staff::run(open(&config).await?, command).await?),
         Command::Ticket(TicketCommand::Verify { code, keys, dead, event }) => {
@@ -493,7 +508,7 @@ async fn add_terminal(
     readers: &[String],
 ) -> anyhow::Result<()> {
     let pool = open(config).await?;
-    let role = role.on_the_wire().name();
+    let (name, role) = (&commands::named(name)?, role.on_the_wire().name());
     let (_, token) =
         if attended { auth::enrol_attended(&pool, name, role).await? } else { auth::enrol(&pool, name, role).await? };
     for reader in readers {

@@ -197,6 +197,11 @@ fn readable(name: &str) -> String {
     name.chars().filter(|c| !disturbs(*c)).collect::<String>().trim().to_owned()
 }
 
+/// Something of it can be seen: a name, or a reason, that is only blanks names nobody.
+pub fn is_readable(text: &str) -> bool {
+    text.chars().any(is_visible)
+}
+
 fn is_visible(c: char) -> bool {
     !c.is_whitespace() && !c.is_control() && !is_invisible(c)
 }
@@ -227,7 +232,7 @@ fn checked(new: NewAccount, password_length_min: usize) -> Result<NewAccount, Ac
         wrong.push(("email", "this is not an address of mail".to_owned()));
     }
     let name = readable(&new.name);
-    if !name.chars().any(is_visible) || name.chars().count() > NAME_LENGTH_MAX {
+    if !is_readable(&name) || name.chars().count() > NAME_LENGTH_MAX {
         wrong.push(("name", format!("a name has 1 to {NAME_LENGTH_MAX} characters, and one of them can be seen")));
     }
     if new.password.chars().count() < password_length_min || new.password.len() > PASSWORD_LENGTH_MAX {

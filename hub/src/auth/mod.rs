@@ -24,7 +24,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 pub use self::{
-    account::{AccountError, NewAccount, add_operator},
+    account::{AccountError, NewAccount, add_operator, is_readable},
     actor::Actor,
     duty::{OnDuty, SignInError},
     enrolment::{CodeError, EnrolRefusal, make_code},

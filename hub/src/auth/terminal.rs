@@ -38,7 +38,7 @@ pub enum EnrolError {
     Database(#[source] sqlx::Error),
 }
 
-/// Makes a terminal and its token.
+/// Makes a terminal and its token. By the command line, which has no names.
 pub async fn enrol(pool: &PgPool, name: &str, role: &str) -> Result<(Uuid, Token), EnrolError> {
     insert(pool, name, role, false).await
 }
@@ -52,7 +52,10 @@ async fn insert(pool: &PgPool, name: &str, role: &str, attended: bool) -> Result
     let id = Uuid::now_v7();
     let token = Token::random();
     let written = sqlx::query!(
-        "insert into terminal (id, name, role, attended, token_hash) values ($1, $2, $3, $4, $5)",
+        "with made as (
+             insert into terminal (id, name, role, attended, token_hash) values ($1, $2, $3, $4, $5) returning id, name, role)
+         insert into audit (at, verb, actor, terminal_id, detail, reason)
+         select db_clock(), 'terminal_enrol', 'command line', id, name || ', a ' || role, 'made by command' from made",
         id,
         name,
         role,

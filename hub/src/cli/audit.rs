@@ -69,6 +69,6 @@ pub async fn run(pool: &PgPool, args: AuditArgs) -> anyhow::Result<Report> {
 }
 
 /// What people wrote stays on its line.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -12,9 +12,10 @@ use fullhouse_protocol::{
 };
 use sqlx::PgPool;
 
+use super::audit::plain;
 use crate::{
     auth,
-    box_office::terminals,
+    box_office::{terminals, voucher},
     catalog::{commands::Report, event::EventSpec},
     clock, config, mail,
     ticket::{code, key, pdf, sheet},
@@ -137,6 +138,32 @@ pub async fn terminals(pool: &PgPool) -> anyhow::Result<Report> {
     Ok(Report { text, failed: false })
 }
 
+/// The vouchers of an event, one a line. No code: only its hash is kept.
+pub async fn vouchers(pool: &PgPool, event: &str) -> anyhow::Result<Report> {
+    let id = event_id(pool, event).await?;
+    let mut text = String::new();
+    for v in voucher::list(pool, id).await? {
+        let until = v.valid_until.format("%Y-%m-%dT%H:%M:%SZ");
+        let state = v.state;
+        let [recipient, by, reason] = [&v.recipient, &v.made_by, &v.reason].map(|part| plain(part));
+        let order = v.order_code.map_or_else(String::new, |code| format!(" for order {code}"));
+        let seats = v.seats_max;
+        let _ = writeln!(
+            text,
+            "{}\t{state}{order}\t{seats} seats\tuntil {until}\t{recipient}\tby {by}: {reason}",
+            v.voucher_id
+        );
+    }
+    Ok(Report { text, failed: false })
+}
+
+async fn event_id(pool: &PgPool, slug: &str) -> anyhow::Result<i64> {
+    sqlx::query_scalar!("select id from event where slug = $1", slug)
+        .fetch_optional(pool)
+        .await?
+        .with_context(|| format!("there is no event {slug:?}"))
+}
+
 /// A code that enrols a machine.
 pub async fn enrolment(
     pool: PgPool,
@@ -145,11 +172,18 @@ pub async fn enrolment(
     reason: String,
     by: &str,
 ) -> anyhow::Result<Report> {
-    let name = name.trim().to_owned();
-    anyhow::ensure!((1..=60).contains(&name.chars().count()), "a name has 1 to 60 characters");
+    let name = named(&name)?;
     let made = auth::make_code(pool, EnrolmentRequest { name, role, reason }, format!("{by}, by command")).await?;
     let until = made.expires_at.format("%Y-%m-%dT%H:%M:%SZ");
     Ok(Report { text: format!("{}\ntype it at the machine; it is good once, until {until}", made.code), failed: false })
+}
+
+/// What a terminal or a member of the staff is to be called.
+pub(super) fn named(name: &str) -> anyhow::Result<String> {
+    let name = name.trim();
+    let fits = auth::is_readable(name) && name.chars().count() <= 60 && !name.chars().any(char::is_control);
+    anyhow::ensure!(fits, "a name has 1 to 60 characters, and one of them can be seen");
+    Ok(name.to_owned())
 }
 
 /// A state as it is written on the wire.
@@ -203,10 +237,7 @@ pub async fn undrawable(pool: &PgPool, settings: &config::Ticket, spec: &Path) -
 /// What a ticket of the event looks like.
 pub async fn preview(pool: &PgPool, settings: &config::Ticket, event: &str, language: &str) -> anyhow::Result<Vec<u8>> {
     let language = Language::read(language).with_context(|| format!("{language} is not en, ja or ko"))?;
-    let id = sqlx::query_scalar!("select id from event where slug = $1", event)
-        .fetch_optional(pool)
-        .await?
-        .with_context(|| format!("there is no event {event:?}"))?;
+    let id = event_id(pool, event).await?;
     let sheet = sheet::sample(&mut *pool.acquire().await?, id, language).await?.context("the event has no seat")?;
     Ok(pdf::print(&Fonts::new(&settings.font_dirs), &sheet)?.pdf)
 }

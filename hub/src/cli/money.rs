@@ -8,6 +8,7 @@ use fullhouse_protocol::money::{CalledOff, Finding, MoneyList, OwedOrder};
 use sqlx::PgPool;
 
 use crate::{
+    auth::is_readable,
     checkout::find,
     config::Config,
     currency,
@@ -49,7 +50,7 @@ enum MoneyCommand {
 /// What a person says for the log: 1 to 500 characters that are not all blank.
 pub(super) fn sentence(text: &str) -> Result<String, String> {
     let text = text.trim();
-    if text.is_empty() || text.chars().count() > 500 || text.contains('\0') {
+    if !is_readable(text) || text.chars().count() > 500 || text.contains('\0') {
         return Err("1 to 500 characters are needed".to_owned());
     }
     Ok(text.to_owned())

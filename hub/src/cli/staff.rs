@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use fullhouse_protocol::clerk::{NewStaffMember, StaffMemberChange, StaffRole};
 use sqlx::PgPool;
 
-use super::{money, read_secret};
+use super::{commands, money, read_secret};
 use crate::{
     auth::{Actor, Members},
     catalog::commands::Report,
@@ -93,8 +93,7 @@ pub async fn run(pool: PgPool, command: StaffCommand) -> anyhow::Result<Report> 
     let done = match command {
         StaffCommand::List => return list(&members).await,
         StaffCommand::Add { name, role, why } => {
-            let name = name.trim().to_owned();
-            anyhow::ensure!((1..=60).contains(&name.chars().count()), "a name has 1 to 60 characters");
+            let name = commands::named(&name)?;
             let (reason, by) = why.said();
             let password = read_secret("Password")?;
             let new = NewStaffMember { name: name.clone(), role: role.into(), password, pin: None, reason };

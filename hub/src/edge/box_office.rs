@@ -28,6 +28,7 @@ use super::{
     problem::{Code, Problem},
 };
 use crate::{
+    auth::is_readable,
     box_office::{
         self, Block, BlockError, CardSaleError, NotFree, ReaderError, Reading, SaleError, traits::TraitsError,
     },
@@ -333,7 +334,7 @@ fn other_prices(acting: &Acting, prices: Vec<PriceOverride>) -> Result<HashMap<S
 
 pub(super) fn checked_reason(reason: &str) -> Result<String, Problem> {
     let reason = reason.trim();
-    if reason.is_empty() || reason.chars().count() > 500 {
+    if !is_readable(reason) || reason.chars().count() > 500 {
         return Err(Problem::new(Code::BadRequest).detail("A reason of 1 to 500 characters is needed."));
     }
     Ok(reason.to_owned())

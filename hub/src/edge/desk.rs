@@ -25,6 +25,7 @@ use super::{
     problem::{Code, Problem},
 };
 use crate::{
+    auth::is_readable,
     box_office::{
         customer::{self, By, CustomerHoldError},
         seat, will_call,
@@ -59,9 +60,10 @@ pub async fn put_aside(
     Body(body): Body<CustomerHoldRequest>,
 ) -> Result<Json<CustomerHold>, Problem> {
     let (name, note) = (body.name.trim().to_owned(), body.note.trim().to_owned());
-    if name.is_empty() || name.chars().count() > NAME_MAX || note.chars().count() > NOTE_MAX {
-        return Err(Problem::new(Code::BadRequest)
-            .detail(format!("A name has 1 to {NAME_MAX} characters, a note {NOTE_MAX} at most.")));
+    if !is_readable(&name) || name.chars().count() > NAME_MAX || note.chars().count() > NOTE_MAX {
+        return Err(Problem::new(Code::BadRequest).detail(format!(
+            "A name has 1 to {NAME_MAX} characters, and one of them can be seen; a note {NOTE_MAX} at most."
+        )));
     }
     let seats = SeatSet::new(body.seats.clone(), config.desk.seats_a_request_max)?;
     // As the database keeps it: the same request again is the same hold.

@@ -20,7 +20,7 @@ use super::{
     problem::{Code, Problem},
 };
 use crate::{
-    auth::{Actor, Role},
+    auth::{Actor, Role, is_readable},
     box_office,
     payment::{
         Payments,
@@ -231,7 +231,7 @@ async fn called_off_report(pool: &PgPool, event_id: i64) -> Result<CalledOff, Pr
 /// A sentence for the log.
 pub(super) fn said(text: &str) -> Result<String, Problem> {
     let text = text.trim();
-    if text.is_empty() || text.chars().count() > 500 {
+    if !is_readable(text) || text.chars().count() > 500 {
         return Err(Problem::new(Code::BadRequest).detail("A reason of 1 to 500 characters is needed."));
     }
     Ok(text.to_owned())

@@ -17,7 +17,7 @@ use super::{
     staff::{operator_name, said},
 };
 use crate::{
-    auth::{self, Auth, CodeError, EnrolRefusal},
+    auth::{self, Auth, CodeError, EnrolRefusal, is_readable},
     box_office::terminals::{self, ChangeError},
     clock,
     words::Language,
@@ -123,8 +123,9 @@ pub async fn change_terminal(
 
 pub(super) fn checked_name(name: &str) -> Result<String, Problem> {
     let name = name.trim();
-    if name.is_empty() || name.chars().count() > NAME_MAX || name.chars().any(char::is_control) {
-        return Err(Problem::new(Code::BadRequest).detail(format!("A name has 1 to {NAME_MAX} characters.")));
+    if !is_readable(name) || name.chars().count() > NAME_MAX || name.chars().any(char::is_control) {
+        return Err(Problem::new(Code::BadRequest)
+            .detail(format!("A name has 1 to {NAME_MAX} characters, and one of them can be seen.")));
     }
     Ok(name.to_owned())
 }

@@ -15,6 +15,7 @@ use super::{
     problem::{Code, Problem},
 };
 use crate::{
+    auth::is_readable,
     box_office::voucher::{self, VoucherError},
     checkout::{VoucherRefusal, voucher_of_code},
 };
@@ -36,6 +37,7 @@ pub async fn make_voucher(
     let plain = |text: &str| !text.chars().any(char::is_control);
     if !(1..=SEATS_MAX).contains(&body.seats_max)
         || !(1..=RECIPIENT_MAX).contains(&recipient.chars().count())
+        || !is_readable(&recipient)
         || !plain(&recipient)
     {
         return Err(Problem::new(Code::BadRequest).detail(format!(

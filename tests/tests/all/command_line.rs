@@ -121,8 +121,40 @@ async fn readers_are_placed_at_a_terminal_and_listed() {
     let audit: Vec<(String, String)> =
         sqlx::query_as("select verb, actor from audit order by id").fetch_all(database.pool()).await.unwrap();
     let by = |verb: &str| (verb.to_owned(), "Ana, by command".to_owned());
-    let placed = || ("terminal_reader".to_owned(), "command line".to_owned());
-    assert_eq!(audit, [placed(), placed(), placed(), by("terminal_lock"), by("terminal_unlock")]);
+    let done = |verb: &str| (verb.to_owned(), "command line".to_owned());
+    let (made, placed) = (|| done("terminal_enrol"), || done("terminal_reader"));
+    let lock = [by("terminal_lock"), by("terminal_unlock")];
+    assert_eq!(audit[..5], [made(), placed(), made(), placed(), placed()]);
+    assert_eq!(audit[5..], lock);
+    let enrolled = "select t.name || ': ' || a.detail from audit a join terminal t on t.id = a.terminal_id
+                    where a.verb = 'terminal_enrol' order by a.id";
+    let enrolled: Vec<String> = sqlx::query_scalar(enrolled).fetch_all(database.pool()).await.unwrap();
+    assert_eq!(enrolled, ["Till 1: Till 1, a counter", "Kiosk: Kiosk, a kiosk"]);
+    let (code, reason) =
+        told(&fullhouse(&database, &["terminal", "add", "\u{200b}\u{feff}", "--role", "kiosk"], &[]).await);
+    assert!(code == 1 && reason.contains("can be seen"), "{reason}");
+    database.finish().await;
+}
+
+#[tokio::test]
+async fn vouchers_are_listed_without_their_codes() {
+    let database = Database::new().await;
+    Stage::default().open(&database).await;
+    fullhouse(&database, &["terminal", "add", "Window 2", "--role", "counter"], &[]).await;
+    sqlx::query(
+        r"insert into voucher (id, event_id, code_hash, seats_max, recipient, reason, valid_until, made_by, terminal_id, made_at)
+          select gen_random_uuid(), e.id, sha256('x'::bytea), 2, 'The Gazette', E'press\nrow', e.starts_at, 'Bob at Window 2',
+                 t.id, now() from event e, terminal t",
+    )
+    .execute(database.pool())
+    .await
+    .unwrap();
+    let list = fullhouse(&database, &["voucher", "list", "an-evening"], &[]).await;
+    let text = String::from_utf8(list.stdout.clone()).unwrap();
+    assert_eq!(text.lines().count(), 1, "{text} {:?}", told(&list));
+    assert!(text.contains("\topen\t2 seats\tuntil 2"), "{text}");
+    assert!(text.trim_end().ends_with("Z\tThe Gazette\tby Bob at Window 2: press row"), "{text}");
+    assert_eq!(told(&fullhouse(&database, &["voucher", "list", "no-such-event"], &[]).await).0, 1);
     database.finish().await;
 }
 

@@ -48,6 +48,9 @@ async fn seats_are_put_aside_under_a_name_listed_sold_anywhere_and_let_go() {
     let told = story(&clerk, event, 0).await;
     assert_eq!((&told["status"], &told["customer"]["name"]), (&json!("held"), &json!("Mrs Lovelace")));
 
+    let mut nobodys = ask(&[3], until);
+    nobodys["name"] = json!("\u{200b}\u{200b}");
+    assert_eq!(clerk.post(HOLDS, nobodys).await.code(), "bad_request", "a name that nobody sees");
     for (seats, until, code) in [
         (vec![1, 2], until, "seats_unavailable"),
         (vec![999], until, "seat_unknown"),
@@ -174,6 +177,7 @@ async fn seats_are_killed_and_sections_blocked_and_each_seat_tells_its_story() {
         (json!({ "section": section, "seats": [1], "reason": "x" }), "bad_request"),
         (json!({ "reason": "x" }), "seats_empty"),
         (json!({ "seats": [1], "reason": "" }), "bad_request"),
+        (json!({ "seats": [1], "reason": "\u{200b}" }), "bad_request"),
     ] {
         assert_eq!(boss.post(&at("block"), body.clone()).await.code(), code, "{body}");
     }

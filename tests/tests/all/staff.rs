@@ -215,6 +215,7 @@ async fn members_are_checked_before_anything_is_written() {
     for (body, code) in [
         (new("ADA", member_password(), "123456"), "name_taken"),
         (new(" ", member_password(), "123456"), "bad_request"),
+        (new("\u{200b}\u{feff}", member_password(), "123456"), "bad_request"),
         (new("Bob", "short", "123456"), "bad_request"),
         (new("Bob", member_password(), "12345"), "bad_request"),
         (new("Bob", member_password(), "111111"), "bad_request"),

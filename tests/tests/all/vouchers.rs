@@ -129,6 +129,7 @@ async fn a_voucher_pays_for_nothing_but_what_it_is_for() {
         (json!({ "seats_max": 0 }), "bad_request"),
         (json!({ "seats_max": 51 }), "bad_request"),
         (json!({ "recipient": " " }), "bad_request"),
+        (json!({ "recipient": "\u{200b}\u{2060}" }), "bad_request"),
         (json!({ "recipient": "a\u{7}b" }), "bad_request"),
         (json!({ "recipient": "x".repeat(201) }), "bad_request"),
         (json!({ "reason": "" }), "bad_request"),
