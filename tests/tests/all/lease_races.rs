@@ -182,6 +182,60 @@ async fn a_write_off_and_a_journal_leave_one_code_that_lets_in() {
     house.close().await;
 }
 
+/// The terminal comes back at the very moment at which a manager has given it up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_off_and_the_closing_report_have_one_winner_and_both_are_told_which() {
+    let house = House::open().await;
+    let both = look_then_write(
+        house.database.pool(),
+        &["create table naive_end (free bool, blocked bool)", "insert into naive_end values (false, false)"],
+        [
+            ("select not blocked from naive_end", "update naive_end set free = true"),
+            ("select not free from naive_end", "update naive_end set blocked = true"),
+        ],
+    )
+    .await;
+    assert_eq!(both, 2, "the race exists: on sale again, and said to be a block");
+
+    let office = Till::enrol(&house.database, &house.other_hub.url(), "Office").await;
+    let (mut seq, mut written_off) = (0, 0);
+    for round in 0..ROUNDS {
+        let seats: Vec<i32> = (round * 4..round * 4 + 2).collect();
+        let lease = lease(&house.till, house.event, &seats).await;
+        seq += 1;
+        let body = sale(&lease, seq, &seats[..1]);
+        settle(&house.till, &[(seq, body.as_str())]).await.ok();
+        let report = || close(&house.till, &lease, seq, &seats[..1]);
+        // The first rounds are each order for itself, the others whichever comes first.
+        let (closed, ended) = match round {
+            0 => (report().await, write_off(&office, &lease).await),
+            1 => {
+                let ended = write_off(&office, &lease).await;
+                (report().await, ended)
+            }
+            _ => tokio::join!(report(), write_off(&office, &lease)),
+        };
+        let closed = closed.ok();
+        let given_up = closed["state"] == "written_off";
+        assert_eq!(ended.status.is_success(), given_up, "{closed} {ended:?}");
+        if given_up {
+            assert_eq!(ended.ok(), closed, "both are told the same");
+        } else {
+            assert_eq!((ended.code(), &closed["state"]), ("lease_closed", &json!("closed")));
+        }
+        assert_eq!((&closed["sold"], &closed["returned"]), (&json!([seats[0]]), &json!([seats[1]])));
+        let status = "select status from event_seat where seat_no = $1";
+        let status: i16 = sqlx::query_scalar(status).bind(seats[1]).fetch_one(house.database.pool()).await.unwrap();
+        assert_eq!(status, if given_up { 3 } else { 0 }, "{closed}");
+        assert!(is_dead(&house.till, house.event, printed(&lease, seats[1]).0).await, "either way its code is dead");
+        assert!(!is_dead(&house.till, house.event, printed(&lease, seats[0]).0).await, "and the sold one lives");
+        assert!(round > 1 || given_up == (round == 1));
+        written_off += i32::from(given_up);
+    }
+    eprintln!("{written_off} of {ROUNDS} were written off first");
+    house.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_journals_with_one_number_one_is_settled_and_of_one_sent_twice_one_too() {
     let house = House::open().await;
