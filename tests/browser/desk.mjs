@@ -114,6 +114,18 @@ export class Desk {
     );
   }
 
+  /** Starts the app as somebody who has no driver does: how it ended, and what it said. */
+  async launch(folder) {
+    const env = { ...process.env, DISPLAY: this.display, XDG_RUNTIME_DIR: this.home };
+    const child = spawn(BINARY, ['--home', join(this.home, folder)], { env });
+    let said = '';
+    child.stderr.on('data', (text) => (said += text));
+    const hung = setTimeout(() => child.kill('SIGKILL'), STARTS_WITHIN_MS);
+    const [code] = await once(child, 'close');
+    clearTimeout(hung);
+    return { code, said };
+  }
+
   /** Waits until a terminal has kept who it is, and answers with what it has kept. */
   async enrolled(folder = 'terminal') {
     let kept = '';

@@ -70,6 +70,11 @@ test('a machine becomes a counter by a code, signs somebody in, and sells by car
   await window.type('staff-secret', CLERK.pin);
   await window.click('sign-in');
   assert.equal(await window.text('who'), CLERK.name);
+  // A second one beside it would write the same journal.
+  const second = await desk.launch('counter');
+  const lines = second.said.trim().split('\n');
+  assert.match(lines.at(-1), /^box-office: this terminal is open already/);
+  assert.ok(second.code === 1 && !second.said.includes('panicked'), second.said);
   await window.click('best');
   await window.shows('total', 3 * HUNG);
   await window.click('card');

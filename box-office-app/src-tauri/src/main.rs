@@ -10,7 +10,11 @@ mod kiosk; // nothing but its PIN ends it
 mod windows; // one window: setup, counter or kiosk; and a counter's second one
 mod commands; // all that a screen can call
 
-use std::{os::unix::process::CommandExt, path::PathBuf, process::ExitCode};
+use std::{
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use clap::Parser;
 use fullhouse_box_office::terminal::Home;
@@ -55,10 +59,11 @@ fn run(options: Options) -> Result<(), Box<dyn std::error::Error>> {
                 Some(folder) => folder,
                 None => app.path().app_data_dir()?,
             };
-            let home = Home::open(&folder)?;
-            let shell = tauri::async_runtime::block_on(Shell::open(home, proposed))?;
-            app.manage(shell);
-            windows::open(app.handle())?;
+            // What fails here is said in one line: handed back, Tauri panics with it.
+            if let Err(error) = open(app, &folder, proposed) {
+                eprintln!("box-office: {error}");
+                std::process::exit(1);
+            }
             Ok(())
         })
         .invoke_handler(tauri::generate_handler![
@@ -95,6 +100,14 @@ fn run(options: Options) -> Result<(), Box<dyn std::error::Error>> {
             commands::follow_customer,
         ])
         .run(tauri::generate_context!())?;
+    Ok(())
+}
+
+fn open(app: &tauri::App, folder: &Path, proposed: commands::Proposed) -> Result<(), Box<dyn std::error::Error>> {
+    let home = Home::open(folder)?;
+    let shell = tauri::async_runtime::block_on(Shell::open(home, proposed))?;
+    app.manage(shell);
+    windows::open(app.handle())?;
     Ok(())
 }
 

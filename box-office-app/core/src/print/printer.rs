@@ -9,7 +9,7 @@
 use std::{
     net::ToSocketAddrs,
     sync::atomic::{AtomicBool, Ordering},
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use fullhouse_paper::fonts::Fonts;
@@ -141,6 +141,13 @@ impl Printer {
             .map_err(|cut| if cut.stalled { Trouble::Stalled } else { Trouble::Cut })?;
         // A wire that is dropped at once may take the last bytes with it.
         self.look(&mut wire).map(|_| ())
+    }
+
+    /// Where tickets are PDFs: those of yesterday are deleted.
+    pub fn tidy(&self) {
+        if let Place::Folder { path } = &self.profile.place {
+            spool::tidy(path, SystemTime::now());
+        }
     }
 
     /// Prints what nobody keeps a ledger of: a receipt, a report, a test page.

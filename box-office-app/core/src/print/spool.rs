@@ -1,13 +1,21 @@
 //! Where there is no printer of tickets: a PDF a job, as wide as the roll would be, for another printer or a person.
+//!
+//! A ticket's PDF is the ticket: whoever copies it has it too. So none lies there for longer than a day. Nobody tells
+//! when one was printed; of one that is missed another ticket is given out, as of one that came out torn.
 
 use std::{
     fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
+    time::{Duration, SystemTime},
 };
 
 use flate2::{Compression, write::ZlibEncoder};
 use fullhouse_paper::raster::Bitmap;
+use uuid::Uuid;
+
+/// How long a PDF waits to be fetched.
+const KEPT_FOR: Duration = Duration::from_hours(24);
 
 /// Dots a point.
 const DOTS_A_POINT: f32 = 203.0 / 72.0;
@@ -25,6 +33,23 @@ pub fn write(folder: &Path, name: &str, picture: &Bitmap) -> io::Result<PathBuf>
     fs::rename(&new, &path)?;
     File::open(folder)?.sync_all()?;
     Ok(path)
+}
+
+/// Deletes what was written a day ago and more, and nothing else that lies in the folder. What can't be deleted now is
+/// tried again with the next one.
+pub fn tidy(folder: &Path, now: SystemTime) {
+    let Ok(found) = fs::read_dir(folder) else { return };
+    for file in found.flatten() {
+        let name = file.file_name();
+        let ours =
+            name.to_str().and_then(|name| name.strip_suffix(".pdf")).is_some_and(|id| Uuid::try_parse(id).is_ok());
+        let written = file.metadata().and_then(|about| about.modified());
+        // One from the future stays: a clock was wrong, and nobody knows which.
+        let old = written.is_ok_and(|at| now.duration_since(at).is_ok_and(|age| age >= KEPT_FOR));
+        if ours && old {
+            let _ = fs::remove_file(file.path());
+        }
+    }
 }
 
 /// One page, one picture.
@@ -76,4 +101,34 @@ fn stream(dictionary: &str, body: &[u8]) -> Vec<u8> {
     bytes.extend(body);
     bytes.extend(b"\nendstream");
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ticket_lies_in_the_folder_for_a_day_and_what_others_put_there_stays() {
+        let folder = std::env::temp_dir().join(format!("fullhouse-spool-{}", Uuid::now_v7()));
+        fs::create_dir(&folder).expect("a folder");
+        let now = SystemTime::now();
+        let put = |name: &str, written: SystemTime| {
+            let path = folder.join(name);
+            File::create(&path).and_then(|file| file.set_modified(written)).expect("a file");
+            path
+        };
+        let ours = || format!("{}.pdf", Uuid::now_v7());
+        let old = put(&ours(), now - KEPT_FOR);
+        let kept = [
+            put(&ours(), now - KEPT_FOR + Duration::from_secs(1)),
+            put(&ours(), now + Duration::from_secs(3_600)),
+            put("season.pdf", now - 3 * KEPT_FOR),
+            put(&Uuid::now_v7().to_string(), now - 3 * KEPT_FOR),
+        ];
+        tidy(&folder, now);
+        assert!(!old.exists());
+        assert!(kept.iter().all(|path| path.exists()), "{kept:?}");
+        fs::remove_dir_all(&folder).expect("it is ours");
+        tidy(&folder, now);
+    }
 }

@@ -138,12 +138,13 @@ impl Papers {
         self.0.ledger().decide(job, decision, by)
     }
 
-    /// How the paper is; none while something is printed. A folder has no paper.
+    /// How the paper is; none while something is printed. A folder has no paper; it is tidied.
     pub async fn state(&self) -> Option<PaperState> {
+        let inner = Arc::clone(&self.0);
         if !self.on_paper() {
+            let _ = task::spawn_blocking(move || inner.printer.tidy()).await;
             return Some(PaperState::Unknown);
         }
-        let inner = Arc::clone(&self.0);
         let look = move || {
             let _alone = inner.at_work.try_lock().ok()?;
             Some(paper_state(inner.printer.status()))
