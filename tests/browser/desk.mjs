@@ -32,12 +32,12 @@ function keycode(letter) {
   return first + row.indexOf(letter);
 }
 
-/** A port that nobody listens on now. */
 /** Letters have edges of many shades; a window that is not drawn yet has one or two colours. */
 const A_BLANK_WINDOW = 16;
 /** Longer than any movement of a page pauses. */
 const A_MOMENT_MS = 500;
 
+/** A port that nobody listens on now. */
 export async function freePort() {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -139,18 +139,8 @@ export class Desk {
   /** Ends an app whose window is not the one that was driven, or that no driver may close. */
   async end(folder, window) {
     await window.close().catch(() => {}); // the driver has one session at a time
-    const pids = async () => {
-      const found = promisify(execFile)('pgrep', [
-        '-f',
-        `box-office --home ${join(this.home, folder)}`,
-      ]);
-      return (await found.catch(() => ({ stdout: '' }))).stdout
-        .split('\n')
-        .filter(Boolean)
-        .map(Number);
-    };
-    for (const pid of await pids()) process.kill(pid);
-    await this.#until('the app has ended', async () => (await pids()).length === 0);
+    for (const pid of await this.#programs(folder)) process.kill(pid);
+    await this.#until('the app has ended', async () => (await this.#programs(folder)).length === 0);
   }
 
   /** What the screen shows, into a PNG. */
@@ -159,10 +149,12 @@ export class Desk {
     await run('import', ['-display', this.display, '-window', 'root', file], { timeout: HUNG });
   }
 
-  /** A finger comes down on the screen and goes up again: through the X server, as a real one does. */
-  async touch({ x, y }) {
+  /** A finger comes down on the screen and goes up again: through the X server, as a real one does. `title`: of a
+   * window that does not fill the screen, within which it is. */
+  async touch({ x, y }, title) {
     const at = [x, y].map((one) => String(Math.round(one)));
-    await this.#run('xdotool', ['mousemove', ...at, 'click', '1']);
+    const within = title ? ['--window', (await this.#called(title))[0]] : [];
+    await this.#run('xdotool', ['mousemove', ...within, ...at, 'click', '1']);
   }
 
   /** The same with another button of a mouse; 4 and 5 turn its wheel. */
@@ -207,9 +199,17 @@ export class Desk {
     return now;
   }
 
-  /** What a window shows, by its number: three bytes a pixel. */
-  async #pixels(window) {
-    const args = ['-display', this.display, '-window', window, '-depth', '8', 'rgb:-'];
+  /** The colour of a dot of the screen's, or of a window's. */
+  async colour({ x, y }, title) {
+    const [left, top] = [x, y].map(Math.round);
+    const window = title ? (await this.#called(title))[0] : 'root';
+    return (await this.#pixels(window, `1x1+${left}+${top}`)).toString('hex');
+  }
+
+  /** What a window shows, by its number, or a part of it: three bytes a pixel. */
+  async #pixels(window, part) {
+    const crop = part ? ['-crop', part] : [];
+    const args = ['-display', this.display, '-window', window, ...crop, '-depth', '8', 'rgb:-'];
     const options = { encoding: 'buffer', maxBuffer: 1 << 26, timeout: HUNG };
     const { stdout } = await promisify(execFile)('import', args, options);
     return stdout;
@@ -246,12 +246,18 @@ export class Desk {
 
   /** Processes of an app's, by what they are called. */
   async processes(folder, name) {
-    const ids = async (...args) =>
-      (await promisify(execFile)('pgrep', args).catch(() => ({ stdout: '' }))).stdout
-        .split('\n')
-        .filter(Boolean);
-    const app = await ids('-f', `box-office --home ${join(this.home, folder)}`);
-    return (await ids('-P', app.join(','), name)).map(Number);
+    return found('-P', (await this.#programs(folder)).join(','), name);
+  }
+
+  /** A machine that is suspended, or wakes: the app, its pages, all of its processes (`SIGSTOP`, `SIGCONT`). */
+  async signalAll(folder, signal) {
+    const programs = await this.#programs(folder);
+    for (const pid of [...programs, ...(await found('-P', programs.join(',')))])
+      process.kill(pid, signal);
+  }
+
+  #programs(folder) {
+    return found('-f', `box-office --home ${join(this.home, folder)}`);
   }
 
   /**
@@ -307,8 +313,16 @@ export class Desk {
   }
 }
 
+/** Processes, as `pgrep` finds them. */
+async function found(...args) {
+  const { stdout } = await promisify(execFile)('pgrep', args).catch(() => ({ stdout: '' }));
+  return stdout.split('\n').filter(Boolean).map(Number);
+}
+
 /** The way to a hub, which can be pulled out of the wall: what is sent then is lost, and nobody is told. */
 export class Cable {
+  /** What was asked over it, as `GET /healthz`. */
+  asked = [];
   #pairs = new Set();
   #pulled = false;
 
@@ -319,6 +333,10 @@ export class Cable {
       const there = connect(Number(port), '127.0.0.1');
       const pair = [here, there];
       cable.#pairs.add(pair);
+      here.on('data', (bytes) => {
+        const [asked] = /^[A-Z]+ \/\S*/.exec(bytes.toString('latin1', 0, 1_000)) ?? [];
+        if (asked) cable.asked.push(asked);
+      });
       for (const [from, to] of [pair, [there, here]]) {
         from.on('data', (bytes) => cable.#pulled || to.write(bytes));
         from.on('error', () => {});
