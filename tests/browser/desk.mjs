@@ -50,16 +50,31 @@ export async function freePort() {
 export class Desk {
   #child;
   #driver;
+  #size;
   #said = '';
 
-  static async open({ size = '1280x800' } = {}) {
+  /** `monitors`: a second one can be plugged in, beside the first. */
+  static async open({ size = '1280x800', monitors = false } = {}) {
     const desk = new Desk();
+    desk.#size = size;
     desk.home = await mkdtemp(join(tmpdir(), 'fullhouse-browser-desk-'));
     const port = await freePort();
     desk.#driver = `http://127.0.0.1:${port}`;
     desk.#child = spawn(
       'timeout',
-      ['-k', '5', '600', 'dbus-run-session', '--', 'tests/browser/desk.sh', String(port), size],
+      [
+        ...[
+          '-k',
+          '5',
+          '600',
+          'dbus-run-session',
+          '--',
+          'tests/browser/desk.sh',
+          String(port),
+          size,
+        ],
+        ...(monitors ? ['monitors'] : []),
+      ],
       {
         stdio: ['pipe', 'pipe', 'pipe'],
         env: {
@@ -147,6 +162,19 @@ export class Desk {
   async picture(file) {
     const run = promisify(execFile);
     await run('import', ['-display', this.display, '-window', 'root', file], { timeout: HUNG });
+  }
+
+  /** A second monitor is plugged in, on the right of the first; where its middle is. */
+  async plug() {
+    await this.#run('xrandr', ['--addmode', 'DUMMY1', '800x600']);
+    const [width] = this.#size.split('x').map(Number);
+    await this.#run('xrandr', ['--output', 'DUMMY1', '--mode', '800x600', '--pos', `${width}x0`]);
+    await this.#run('xrandr', ['--query']); // the driver calls it connected when it is asked next
+    return { x: width + 400, y: 300 };
+  }
+
+  async unplug() {
+    await this.#run('xrandr', ['--output', 'DUMMY1', '--off']);
   }
 
   /** A finger comes down on the screen and goes up again: through the X server, as a real one does. `title`: of a

@@ -1,13 +1,13 @@
 //! What keeps a kiosk's window where it is: among the public, whatever is typed, dropped or run in it. Its PIN ends the
-//! program ([`crate::commands::leave_kiosk`]); nothing else does.
+//! program ([`crate::commands::leave_kiosk`]); nothing else does. On other monitors than its own there is nothing.
 //!
 //! Keys are grabbed, so that a window manager's own shortcuts are none here; a system's (Ctrl-Alt-F1) are the system's to
 //! take away.
 
-use std::{os::unix::process::CommandExt, process::Command};
+use std::{cell::RefCell, os::unix::process::CommandExt, process::Command, rc::Rc};
 
 use gtk::{
-    ApplicationWindow,
+    ApplicationWindow, CssProvider, WindowType,
     gdk::{self, ModifierType, SeatCapabilities, keys::constants as key},
     glib::Propagation,
     prelude::*,
@@ -30,6 +30,7 @@ pub fn keep_open(window: &WebviewWindow) -> tauri::Result<()> {
     window.run_on_main_thread(move || {
         if let Ok(window) = shown.gtk_window() {
             take_keys(&window);
+            cover_others(&window);
         }
     })
 }
@@ -77,6 +78,63 @@ fn grab(window: &ApplicationWindow) -> Propagation {
         let _ = seat.grab(&shown, SeatCapabilities::KEYBOARD, true, None, None, None);
     }
     Propagation::Proceed
+}
+
+/// What stands on monitors that the kiosk does not fill.
+const COVER: &str = "window { background: #14110f; }";
+
+/// On another monitor a desktop's menu would be a way out, and another program a way around. Those that are plugged in
+/// later are covered too.
+fn cover_others(kiosk: &ApplicationWindow) {
+    let (Some(display), Some(screen)) = (gdk::Display::default(), GtkWindowExt::screen(kiosk)) else { return };
+    let covers: Rc<RefCell<Vec<gtk::Window>>> = Rc::default();
+    let kiosk_window = kiosk.clone();
+    let cover = Rc::new(move || {
+        let Some(own) = kiosk_window.window().and_then(|window| display.monitor_at_window(&window)) else { return };
+        let is_other = |at: &i32| display.monitor(*at).is_some_and(|monitor| monitor != own);
+        let others: Vec<i32> = (0..display.n_monitors()).filter(is_other).collect();
+        let mut covers = covers.borrow_mut();
+        while covers.len() < others.len() {
+            covers.push(blank());
+        }
+        for (at, cover) in covers.iter().enumerate() {
+            match others.get(at) {
+                Some(monitor) => fill(cover, &display, *monitor),
+                None => cover.hide(), // it was unplugged
+            }
+        }
+    });
+    cover();
+    let (shown, moved, plugged) = (cover.clone(), cover.clone(), cover);
+    kiosk.connect_map_event(move |_, _| {
+        shown();
+        Propagation::Proceed
+    });
+    kiosk.connect_configure_event(move |_, _| {
+        moved();
+        false
+    });
+    screen.connect_monitors_changed(move |_| plugged());
+}
+
+/// A window that shows nothing and does nothing, and that no window manager moves, closes or has a menu for.
+fn blank() -> gtk::Window {
+    let cover = gtk::Window::new(WindowType::Popup);
+    cover.set_decorated(false);
+    cover.set_accept_focus(false);
+    cover.connect_delete_event(|_, _| Propagation::Stop);
+    let style = CssProvider::new();
+    if style.load_from_data(COVER.as_bytes()).is_ok() {
+        cover.style_context().add_provider(&style, gtk::STYLE_PROVIDER_PRIORITY_APPLICATION);
+    }
+    cover
+}
+
+fn fill(cover: &gtk::Window, display: &gdk::Display, monitor: i32) {
+    let Some(place) = display.monitor(monitor).map(|monitor| monitor.geometry()) else { return };
+    cover.move_(place.x(), place.y());
+    cover.resize(place.width(), place.height());
+    cover.show();
 }
 
 /// What a keypad for blind or unsteady hands sends: to the next control, to the one before, "this one".
