@@ -7,6 +7,7 @@ import {
   CLERK,
   codeFor,
   enrolled,
+  holdCard,
   hire,
   MANAGER,
   openHall,
@@ -104,6 +105,56 @@ async function counter(largest, small) {
   await shows('aside-hold');
   await click('will-call-all');
   await picture(page, 'till-waiting');
+  await click('voucher-new');
+  await fill('voucher-recipient', 'The Gazette');
+  await fill('voucher-reason', 'press, on the right of the stage');
+  await picture(page, 'till-voucher-new');
+  await click('voucher-make');
+  await shows('voucher-made');
+  await picture(page, 'till-voucher');
+  await click('voucher-done');
+  await page.getByTestId('voucher').first().scrollIntoViewIfNeeded();
+  await picture(page, 'till-vouchers');
+  await page.keyboard.press('F3');
+  const opened = page.context().waitForEvent('page');
+  await click('customer-on');
+  const customer = await opened;
+  await customer.setViewportSize({ width: 960, height: 640 });
+  await picture(page, 'till-customer-on');
+  await page.keyboard.press('F1');
+  await touch(2);
+  await click('take');
+  await shows('total');
+  await picture(customer, 'customer-held');
+  await click('card');
+  await shows('card-waiting');
+  await picture(customer, 'customer-card');
+  await holdCard(house, 'Counter 1');
+  await shows('sold');
+  await customer.locator('[data-testid=customer-sale][data-stage=sold]').waitFor();
+  await picture(customer, 'customer-sold');
+  const paid = await page.getByTestId('order-code').innerText();
+  await click('next');
+  await customer.getByTestId('customer-welcome').waitFor();
+  await picture(customer, 'customer-welcome');
+  await page.keyboard.press('F2');
+  await fill('find', paid);
+  await page.keyboard.press('Enter');
+  await shows('order');
+  await click('order-seat');
+  await click('exchange-start');
+  await shows('exchange');
+  await touchSeat(page, await dearest(small));
+  await fill('exchange-reason', 'nearer to the stage');
+  await shows('exchange-offer');
+  await picture(page, 'till-exchange');
+  await click('exchange-card');
+  await shows('card-waiting');
+  await picture(page, 'till-exchange-card');
+  await holdCard(house, 'Counter 1');
+  await shows('exchange-done');
+  await picture(page, 'till-exchange-done');
+  await click('exchange-leave');
   await page.keyboard.press('F1');
   const sold = await page.evaluate(() => {
     for (let seat = 0; seat < 100_000; seat++)
@@ -118,6 +169,24 @@ async function counter(largest, small) {
   await fill('block-reason', 'a camera stands here');
   await touch(3);
   await picture(page, 'till-house');
+  await click('house-traits');
+  await page.getByTestId('traits-restricted_view').check();
+  await fill('traits-note', 'A loudspeaker hangs in the way');
+  await fill('traits-reason', 'the rig hangs lower tonight');
+  await picture(page, 'till-traits');
+  await page.keyboard.press('Escape');
+  await click('consign');
+  await fill('partner-name', 'Atlas Travel');
+  await fill('partner-code', 'ATLAS');
+  await fill('consign-note', 'their spring tour');
+  await picture(page, 'till-consign');
+  await click('consign-go');
+  await page.getByTestId('house-done').filter({ hasText: 'Atlas' }).waitFor();
+  await page.keyboard.press('F4');
+  await shows('consignment');
+  await page.getByTestId('consignment').first().scrollIntoViewIfNeeded();
+  await picture(page, 'till-consigned');
+  await page.keyboard.press('F1');
   await click('house-end');
   await page.keyboard.press('F3');
   await shows('x-report');
@@ -192,4 +261,13 @@ async function picture(page, name) {
   await page.waitForTimeout(700); // movements of the map have come to rest
   await page.screenshot({ path: `${OUT}/${name}.png`, animations: 'disabled' });
   console.log(`${OUT}/${name}.png`);
+}
+
+/** A free seat of the dearest kind, where the crowd looks last. */
+async function dearest({ slug }) {
+  const { price_levels, seats } = await house.api(`/api/events/${slug}`);
+  const cost = new Map(price_levels.map(({ level, prices }) => [level, prices[0].amount_minor]));
+  const plain = (one) => one.status === 'available' && !one.accessible && !one.companion;
+  const most = Math.max(...cost.values());
+  return seats.findLast((one) => plain(one) && cost.get(one.level) === most).seat_no;
 }

@@ -58,6 +58,7 @@ async fn a_code_makes_one_terminal_and_is_refused_ever_after() {
     assert_eq!(
         logged,
         [
+            line("terminal_enrol", false), // the scene's own, by command
             line("terminal_code", true),
             line("terminal_code", true),
             line("terminal_enrol", false),

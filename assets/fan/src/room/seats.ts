@@ -118,13 +118,13 @@ export class Seats {
     return this.notes.get(seat) ?? '';
   }
 
+  /** Besides its name, which says already where somebody stands. */
   traits(seat: number): string[] {
     const flags = this.plan.flags[seat];
     const traits: string[] = [];
     if (flags & SeatFlag.accessible) traits.push(t('trait.accessible'));
     if (flags & SeatFlag.companion) traits.push(t('trait.companion'));
     if (flags & SeatFlag.restrictedView) traits.push(t('trait.restricted_view'));
-    if (flags & SeatFlag.standing) traits.push(t('trait.standing'));
     if (this.note(seat)) traits.push(this.note(seat));
     return traits;
   }
