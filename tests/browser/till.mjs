@@ -169,11 +169,15 @@ export async function mapOf(page, event) {
   );
 }
 
-/** Touches a seat where the map draws it. */
+/** Touches a seat where the map draws it, once that stays: what was picked before may have made the map smaller. */
 export async function touchSeat(page, seat) {
   await page.evaluate((seat) => window.__fullhouse.show([seat]), seat);
-  await page.waitForTimeout(50);
-  const point = await page.evaluate((seat) => window.__fullhouse.screenPoint(seat), seat);
+  let [before, point] = [null, null];
+  do {
+    await page.waitForTimeout(50);
+    before = point;
+    point = await page.evaluate((seat) => window.__fullhouse.screenPoint(seat), seat);
+  } while (point.x !== before?.x || point.y !== before?.y);
   await page.mouse.click(point.x, point.y);
 }
 
