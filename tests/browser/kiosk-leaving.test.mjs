@@ -23,6 +23,7 @@ const asks = (reader = {}) => [
   { match: { op: 'get' }, effect: { network: 'timeout_before' } },
 ];
 
+const NOTHING_CHARGED = { state: 'cancelled', printed: '0', captured: 0, authorised: 0 };
 let at, untouched, ledger;
 
 before(async () => {
@@ -118,12 +119,7 @@ test('at the reader: it is stopped, and nothing is charged', async () => {
   const code = await latest();
   await next([code, ...seats]);
   assert.equal(await seatsOf(code), '2|0');
-  assert.deepEqual(await money(code), {
-    state: 'cancelled',
-    printed: '0',
-    captured: 0,
-    authorised: 0,
-  });
+  assert.deepEqual(await money(code), NOTHING_CHARGED);
 });
 
 test('while the bank is asked, which says yes: the tickets lie in the tray', async () => {
@@ -167,12 +163,7 @@ test('while the bank is asked, which says no: nothing is charged, and the seats 
   await at.shows('kiosk-message'); // whoever would still be there may try another card
   await next([code, ...seats]);
   assert.equal(await seatsOf(code), '2|0');
-  assert.deepEqual(await money(code), {
-    state: 'cancelled',
-    printed: '0',
-    captured: 0,
-    authorised: 0,
-  });
+  assert.deepEqual(await money(code), NOTHING_CHARGED);
 });
 
 test('while the bank is asked, which says yes once nobody waits for it: staff have the order, no paper has it', async () => {

@@ -133,9 +133,11 @@ async fn while_seats_are_exchanged_nobody_gets_in_between() {
     let desk = async {
         // Seat 2 is free until the bot has it: then the exchange is refused, and the old seat stays.
         let answer = exchange(&scene, &paid, &key(), &[(1, 2)], None).await;
-        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        let exchanged = answer.status.is_success();
+        let freed = if exchanged { 1 } else { 2 };
+        eventually("one of them has its seat", || async { (scene.status(freed).await == 1).then_some(()) }).await;
         stop.store(true, Ordering::Relaxed);
-        answer.status.is_success()
+        exchanged
     };
     let (exchanged, old, new) = tokio::join!(desk, bot(&bots[0], 1), bot(&bots[1], 2));
     assert_eq!((old, new), (exchanged, !exchanged), "the old seat is free only with the new one sold");
