@@ -7,7 +7,7 @@
 //! - Every visit ends by time alone, whatever the customer, the hub, the reader and the printer do or don't.
 //! - A reader that was started is stopped, and has answered, before the visit ends; without an answer staff are called,
 //!   with the order, and the kiosk sells nothing until they came.
-//! - Money that was taken ends as tickets in the tray, or with staff: never with nobody.
+//! - Money that was taken ends as tickets in the tray, or with staff: never with nobody. Until they came nobody else pays.
 //! - A hold ends with its visit: released, bought, over, or with staff.
 //! - After the end nothing is left of a customer; what answers late to them is seen to and shown to nobody.
 //!
@@ -75,7 +75,7 @@ impl Default for Settings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
-    /// A payment is in doubt; a member of staff ends this by their PIN.
+    /// A payment is in doubt, or tickets that were paid did not come out; a member of staff ends this by their PIN.
     Case,
     NoHub,
     /// It prints nothing.
@@ -479,9 +479,10 @@ impl Kiosk {
         }
     }
 
-    /// Paid, and nobody can say that all tickets lie in the tray.
+    /// Paid, and nobody can say that all tickets lie in the tray. A printer that says that it is well was well before
+    /// it lost these too: nobody else pays here until somebody has looked.
     fn unprinted(&mut self, todo: &mut Vec<Effect>) {
-        self.prints = false;
+        self.case = true;
         let Some(visit) = &mut self.visit else { return };
         let at = Ref { visit: self.number, turn: visit.turn };
         visit.screen = Screen::Unprinted { mailed: false };

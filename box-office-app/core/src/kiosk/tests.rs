@@ -17,6 +17,8 @@ struct World {
     settled: bool,
     /// Staff know of the seats.
     staffs: bool,
+    /// They were called in an earlier visit, and have not come.
+    awaited: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -52,10 +54,12 @@ fn live(world: &mut World, event: &Event, now: Option<Ref>, effects: &[Effect]) 
         Event::Printed { at } if Some(*at) == now && world.charge == Charge::Owed => {
             (world.charge, world.settled) = (Charge::None, true);
         }
+        Event::StaffPin => world.awaited = false,
         _ => {}
     }
     for effect in effects {
         match effect {
+            Effect::StartReader { .. } if world.awaited => return Err("the next one pays before staff came".to_owned()),
             Effect::StartReader { .. } if world.charge != Charge::None => {
                 return Err(format!("a second payment, the first is {:?}", world.charge));
             }
@@ -72,7 +76,10 @@ fn live(world: &mut World, event: &Event, now: Option<Ref>, effects: &[Effect]) 
                 return Err(format!("the visit ended, the payment is {:?}", world.charge));
             }
             Effect::Wipe if world.held && !world.staffs => return Err("the visit ended, its seats are held".to_owned()),
-            Effect::Wipe => *world = World::default(),
+            Effect::Wipe => {
+                let awaited = (world.awaited || world.staffs) && *event != Event::StaffPin;
+                *world = World { awaited, ..World::default() };
+            }
             _ => {}
         }
     }
@@ -200,7 +207,7 @@ fn no_order_of_events_breaks_a_promise() {
 
 #[test]
 fn the_search_finds_what_is_broken() {
-    let faults: [(&str, Fault); 5] = [
+    let faults: [(&str, Fault); 6] = [
         ("a reader that is not waited for", |kiosk, event, effects| {
             let stops = effects.iter().any(|effect| matches!(effect, Effect::StopReader { .. }));
             if matches!(event, Event::TimeUp { .. }) && stops {
@@ -216,6 +223,7 @@ fn the_search_finds_what_is_broken() {
         ("nobody is called when nothing was printed", |_, _, effects| {
             effects.retain(|effect| !matches!(effect, Effect::CallStaff { case: Case::Unprinted, .. }));
         }),
+        ("the next one pays at a printer that lost tickets", |kiosk, _, _| kiosk.case = false),
         ("seats are not given back", |_, _, effects| {
             effects.retain(|effect| !matches!(effect, Effect::ReleaseHold(HOLD)));
         }),
@@ -315,8 +323,9 @@ fn whoever_walks_away_after_paying_finds_staff_who_know() {
     kiosk.step(Event::Mailed { at });
     assert_eq!(kiosk.screen(), Screen::Unprinted { mailed: true });
     assert_eq!(silence(&mut kiosk), [Effect::Wipe]);
-    assert_eq!(kiosk.screen(), Screen::OutOfService(super::Fault::Printer));
     kiosk.step(Event::Printer(true));
+    assert_eq!(kiosk.screen(), Screen::OutOfService(super::Fault::Case), "the printer said so before as well");
+    kiosk.step(Event::StaffPin);
     assert_eq!(kiosk.screen(), Screen::Attract);
 }
 
