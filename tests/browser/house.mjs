@@ -379,10 +379,15 @@ export async function freeSeats(house, event, count) {
   return free.slice(0, count).map((one) => one.seat_no);
 }
 
-/** A real click at the place where the map draws the seat. */
+/** A real click where the map draws a seat, once that stays: what was picked before may have made the map smaller. */
 export async function clickSeat(page, seat) {
-  const point = await page.evaluate((seat) => window.__fullhouse.screenPoint(seat), seat);
-  if (!point) throw new Error('there is no map');
+  let [before, point] = [null, null];
+  do {
+    await page.waitForTimeout(50);
+    before = point;
+    point = await page.evaluate((seat) => window.__fullhouse.screenPoint(seat), seat);
+    if (!point) throw new Error('there is no map');
+  } while (point.x !== before?.x || point.y !== before?.y);
   await page.mouse.click(point.x, point.y);
 }
 

@@ -10,7 +10,7 @@ import { createInterface } from 'node:readline';
 
 import { preview } from 'vite';
 
-import { browser, freeSeats, House, HUNG } from './house.mjs';
+import { browser, clickSeat, freeSeats, House, HUNG } from './house.mjs';
 
 const PAGE_HOST = join(process.env.CARGO_TARGET_DIR ?? 'target', 'debug', 'page-host');
 
@@ -169,16 +169,10 @@ export async function mapOf(page, event) {
   );
 }
 
-/** Touches a seat where the map draws it, once that stays: what was picked before may have made the map smaller. */
+/** Touches a seat, wherever the map has to go for it. */
 export async function touchSeat(page, seat) {
   await page.evaluate((seat) => window.__fullhouse.show([seat]), seat);
-  let [before, point] = [null, null];
-  do {
-    await page.waitForTimeout(50);
-    before = point;
-    point = await page.evaluate((seat) => window.__fullhouse.screenPoint(seat), seat);
-  } while (point.x !== before?.x || point.y !== before?.y);
-  await page.mouse.click(point.x, point.y);
+  await clickSeat(page, seat);
 }
 
 /** Opens the counter's drawer, as a shift begins. */
