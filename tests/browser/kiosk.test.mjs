@@ -138,6 +138,40 @@ test('two fingers zoom the map, and never the page', async () => {
   assert.equal(await wide(), 1);
 });
 
+test('what a seat is for this performance is read before it is paid, also if that was said after the hall was opened', async () => {
+  await at.stand();
+  await at.enter('lantern-cup-night-race');
+  const [seat, beside, other] = await freeSeats(at.house, 'lantern-cup-night-race', 3);
+  await touchSeat(at.page, seat);
+  await touchSeat(at.page, beside);
+  const picked = at.page.getByTestId('kiosk-picked');
+  assert.doesNotMatch(await picked.innerText(), /restricted view/);
+  const note = 'a camera <img src=x onerror=alert(1)>';
+  await at.setTraits([seat], { restricted_view: true, note });
+  await picked.getByText(`restricted view · ${note}`).waitFor({ timeout: 3 * HUNG });
+  assert.match(await at.page.getByTestId('kiosk-price').innerText(), /¥/, 'and what it costs');
+
+  // The one beside it too, in the moment before it is held.
+  await at.setTraits([beside], { accessible: true });
+  await at.click('kiosk-take');
+  await at.shows('kiosk-held');
+  const traits = at.page.getByTestId('kiosk-traits');
+  await traits.getByText('wheelchair place').waitFor({ timeout: HUNG });
+  assert.deepEqual((await traits.allInnerTexts()).sort(), [
+    `restricted view · ${note}`,
+    'wheelchair place',
+  ]);
+  await at.click('lang-ja');
+  await traits.getByText('車いす席').waitFor({ timeout: HUNG });
+
+  await at.click('over');
+  await at.shows('kiosk-event');
+  await at.setTraits([seat, beside], { restricted_view: false, accessible: false, note: '' });
+  await at.enter();
+  await touchSeat(at.page, other);
+  assert.doesNotMatch(await picked.innerText(), /restricted view|wheelchair/);
+});
+
 test('without a network it says so, and lets nobody begin', async () => {
   await at.stand();
   at.cable.pull();

@@ -43,6 +43,8 @@ export class Kiosks {
   /** The way to the house, which can be cut. */
   cable;
   #count = 0;
+  /** The token of a counter. */
+  #till;
 
   /** `options`: of the house. */
   static async open(options) {
@@ -75,6 +77,21 @@ export class Kiosks {
     const options = { viewport: { width: 1080, height: 1920 }, hasTouch: true };
     this.page = await enrolled(this.chrome, this.house, this.screens, name, 'kiosk', options);
     return name;
+  }
+
+  /** Somebody at a counter says what seats are for this performance. */
+  async setTraits(seats, traits, slug = 'lantern-cup-night-race') {
+    this.#till ??= (await this.house.command(['terminal', 'add', 'A counter', '--role', 'counter']))
+      .trim()
+      .split('\n')
+      .at(-1);
+    const { event } = await this.house.api(`/api/events/${slug}?seats=none`);
+    const answer = await fetch(`${this.house.url}/api/box-office/events/${event.id}/traits`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${this.#till}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ seats, ...traits, reason: 'a test' }),
+    });
+    assert.ok(answer.ok, await answer.text());
   }
 
   /** Its terminal's id. */

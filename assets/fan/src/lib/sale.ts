@@ -1,6 +1,6 @@
 // The honest state of a sale, from the hub's state, its clock, and what is really left.
 
-import type { EventSummary, Sale } from '../../../protocol/index.ts';
+import type { EventPage, EventSummary, Sale } from '../../../protocol/index.ts';
 import type { Key } from './text.svelte.ts';
 
 export type SaleState = Sale | 'low' | 'opening';
@@ -37,4 +37,9 @@ export function saleState(
 
 export function canBuy(state: SaleState): boolean {
   return state === 'on_sale' || state === 'low' || state === 'opening';
+}
+
+/** What the fees of an order for so many seats come to. */
+export function feesOf(fees: EventPage['fees'], seats: number): number {
+  return fees.reduce((sum, fee) => sum + fee.amount_minor * (fee.basis === 'seat' ? seats : 1), 0);
 }

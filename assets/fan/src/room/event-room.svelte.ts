@@ -21,6 +21,7 @@ import { Board, Look, readPlan, type SeatMap } from '../../../seat-map/index.ts'
 import { announce, hush } from '../lib/announce.svelte.ts';
 import { hub, session } from '../lib/hub.svelte.ts';
 import { explain, isCode } from '../lib/problems.ts';
+import { feesOf } from '../lib/sale.ts';
 import { t, text } from '../lib/text.svelte.ts';
 import { HoldClock } from './hold-clock.ts';
 import { forget, keepHeld, otherTabs, recall, remember } from './memory.ts';
@@ -175,10 +176,7 @@ export class EventRoom {
 
   /** The fees of an order of so many seats. */
   feesOf(seats: number): number {
-    return this.page.fees.reduce(
-      (sum, fee) => sum + fee.amount_minor * (fee.basis === 'seat' ? seats : 1),
-      0,
-    );
+    return feesOf(this.page.fees, seats);
   }
 
   /** What a buyer may give back; nothing where the house says nothing of it. */

@@ -129,9 +129,21 @@ export class Seats {
     return traits;
   }
 
-  /** Whatever is to be known of one of these. */
-  traitsOf(seats: readonly number[]): string[] {
-    return [...new Set(seats.flatMap((seat) => this.traits(seat)))];
+  /** These, by what is to be known of them: neighbours of one kind are named together. */
+  byTraits(seats: readonly number[]): { names: string[]; traits: string[] }[] {
+    const kinds = new Map<string, { traits: string[]; seats: number[] }>();
+    for (const seat of seats) {
+      const traits = this.traits(seat);
+      const kind = kinds.get(traits.join('\n')) ?? { traits, seats: [] };
+      kind.seats.push(seat);
+      kinds.set(traits.join('\n'), kind);
+    }
+    return [...kinds.values()].map(({ traits, seats }) => ({ names: this.nameAll(seats), traits }));
+  }
+
+  /** What these cost, each as the first of its ticket types; without fees. */
+  priceOf(seats: readonly number[]): number {
+    return seats.reduce((sum, seat) => sum + (this.price(seat) ?? 0), 0);
   }
 
   money(minor: number): string {

@@ -17,10 +17,14 @@ export class KioskRoom extends LiveRoom {
     super(page, geometry);
   }
 
-  /** What the hub holds for this customer: what was picked is picked no more. */
+  /** What the hub holds for this customer: what was picked is picked no more. Before they pay, what these seats are is
+      asked for once more. */
   set held(seats: readonly number[]) {
     this.ours = seats;
-    if (seats.length > 0) this.picked = [];
+    if (seats.length > 0) {
+      this.picked = [];
+      void this.readTraits();
+    }
     this.redraw();
   }
 

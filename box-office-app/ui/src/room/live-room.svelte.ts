@@ -3,6 +3,7 @@
 import { Feed, type FeedState } from '../../../../assets/hub-client/index.ts';
 import type { EventPage, Geometry, PriceLevel } from '../../../../assets/protocol/index.ts';
 import { Board, readPlan, type SeatMap } from '../../../../assets/seat-map/index.ts';
+import { SaleWatch } from '../../../../assets/fan/src/room/sale-watch.ts';
 import { Seats } from '../../../../assets/fan/src/room/seats.ts';
 import { hostPorts } from '../lib/feed-ports.ts';
 import { till } from '../lib/till.svelte.ts';
@@ -19,6 +20,7 @@ export abstract class LiveRoom {
   picked = $state.raw<number[]>([]);
   map: SeatMap | null = null;
   private readonly feed: Feed;
+  private readonly watch: SaleWatch;
   private tickTimer: ReturnType<typeof setTimeout> | undefined;
 
   protected constructor(
@@ -34,6 +36,10 @@ export abstract class LiveRoom {
       state: (state) => (this.feedState = state),
     });
     this.feed.start();
+    this.watch = new SaleWatch({
+      atStake: () => this.picked.length > 0 || this.mine.length > 0,
+      ask: () => this.readTraits(),
+    });
   }
 
   static async read(event: number): Promise<[EventPage, Geometry]> {
@@ -41,16 +47,26 @@ export abstract class LiveRoom {
     return [page, await till.hub.geometry(page.plan.geometry)];
   }
 
-  /** What seats are for this performance may be said while the hall is open. Without an answer they stay as they were. */
-  async readTraits(): Promise<void> {
+  /** What seats are for this performance may be said while the hall is open. False without an answer: they stay as they
+      were. */
+  async readTraits(): Promise<boolean> {
     const page = await till.hub.event(this.id).catch(() => null);
-    if (!page || !this.seats.setTraits(page.seat_traits)) return;
-    this.map?.repaint();
-    this.tick++;
+    if (page && this.seats.setTraits(page.seat_traits)) {
+      this.map?.repaint();
+      this.tick++;
+    }
+    return page !== null;
+  }
+
+  /** What is to be known of a seat, besides its name. Followed by whoever reads it. */
+  traits(seat: number): string[] {
+    void this.tick;
+    return this.seats.traits(seat);
   }
 
   close(): void {
     this.feed.stop();
+    this.watch.stop();
     clearTimeout(this.tickTimer);
   }
 
