@@ -172,6 +172,19 @@ test('what a seat is for this performance is read before it is paid, also if tha
   assert.doesNotMatch(await picked.innerText(), /restricted view|wheelchair/);
 });
 
+test('staff read what is theirs in the first of the kiosk’s languages, whatever its customer chose', async () => {
+  await at.stand();
+  await at.click('lang-ko');
+  await at.page.getByTestId('house-name').getByText('티켓').waitFor();
+  await at.page.getByTestId('house-name').dispatchEvent('pointerdown');
+  await at.page.getByTestId('exit-dialog').getByText('Staff only').waitFor({ timeout: HUNG });
+  await at.click('pin-1');
+  await at.click('exit-leave');
+  await at.page.getByTestId('exit-message').getByText('Wrong PIN').waitFor({ timeout: HUNG });
+  await at.click('pin-1');
+  await at.page.getByTestId('exit-message').waitFor({ state: 'detached', timeout: HUNG });
+});
+
 test('without a network it says so, and lets nobody begin', async () => {
   await at.stand();
   at.cable.pull();
