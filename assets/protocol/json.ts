@@ -200,6 +200,8 @@ export interface OrderTax {
   refunded_minor: number;
 }
 
+export type SeatTrait = 'accessible' | 'companion' | 'restricted_view';
+
 export interface Ticket {
   /** What the code carries; a reissued ticket has another. */
   id: string;
@@ -209,6 +211,10 @@ export interface Ticket {
   number: string;
   /** A place to stand, and no seat. */
   standing?: boolean;
+  /** What is to be known of the seat; none of a hub that does not tell it yet. */
+  traits?: SeatTrait[];
+  /** What the house says of it for this performance. */
+  note?: string | null;
   /** Of a valid ticket only. */
   code: string | null;
   state: 'pending' | 'valid' | 'void';

@@ -82,6 +82,13 @@ impl Language {
         known.cloned().unwrap_or_else(|| code.replace('_', " "))
     }
 
+    /// What is told of a seat: `restricted view · a loudspeaker hangs in the way`; mostly nothing. `traits`: codes such as
+    /// `restricted_view`.
+    pub fn seat_told<'a>(self, traits: impl IntoIterator<Item = &'a str>, note: Option<&'a str>) -> String {
+        let traits = traits.into_iter().map(|code| self.say(&format!("trait.{code}")));
+        traits.chain(note).collect::<Vec<_>>().join(" · ")
+    }
+
     /// What a way to pay is called; one that we don't know is its own name.
     pub fn tender(self, kind: &str) -> String {
         let known = CATALOGUES[self as usize].get(&format!("tender.{kind}"));

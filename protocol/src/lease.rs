@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::seat::SeatTrait;
+
 /// `POST /api/box-office/leases`: seats for this terminal alone. Either `seats`, or `count` (of a `section`).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -61,6 +63,12 @@ pub struct LeasedPlace {
     /// A place to stand, and no seat.
     #[serde(default)]
     pub standing: bool,
+    /// What is to be known of it.
+    #[serde(default)]
+    pub traits: Vec<SeatTrait>,
+    /// What the house says of it for this performance.
+    #[serde(default)]
+    pub note: Option<String>,
 }
 
 /// `GET /api/box-office/leases`: those of this terminal that are open.

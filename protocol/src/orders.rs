@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::seat::SeatTrait;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OrderState {
@@ -185,6 +187,12 @@ pub struct Ticket {
     /// A place to stand, and no seat.
     #[serde(default)]
     pub standing: bool,
+    /// What is to be known of the seat, as it is now.
+    #[serde(default)]
+    pub traits: Vec<SeatTrait>,
+    /// What the house says of it for this performance.
+    #[serde(default)]
+    pub note: Option<String>,
     /// Signed; what the QR code holds. Of a valid ticket only: a door that has no network believes every genuine code.
     pub code: Option<String>,
     pub state: TicketState,

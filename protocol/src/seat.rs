@@ -57,6 +57,28 @@ impl From<Status> for i16 {
     }
 }
 
+/// What a seat is besides a seat, for the performance that its ticket is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SeatTrait {
+    /// A place for a wheelchair.
+    Accessible,
+    /// Of whoever comes with it.
+    Companion,
+    RestrictedView,
+}
+
+impl SeatTrait {
+    /// As it is written in JSON, and in catalogues of texts.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Accessible => "accessible",
+            Self::Companion => "companion",
+            Self::RestrictedView => "restricted_view",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

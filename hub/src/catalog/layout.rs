@@ -13,12 +13,24 @@ use super::{runs, text::folded};
 
 /// Bits of a seat, as they are stored and drawn.
 pub mod flag {
+    use fullhouse_protocol::seat::SeatTrait;
+
     pub const ACCESSIBLE: i16 = 1;
     pub const COMPANION: i16 = 2;
     pub const RESTRICTED_VIEW: i16 = 4;
     pub const STANDING: i16 = 8;
     /// In no later revision of the plan than the one it vanished from.
     pub const RETIRED: i16 = 16;
+
+    /// What whoever sits there is told.
+    pub fn traits(flags: i16) -> Vec<SeatTrait> {
+        let told = [
+            (ACCESSIBLE, SeatTrait::Accessible),
+            (COMPANION, SeatTrait::Companion),
+            (RESTRICTED_VIEW, SeatTrait::RestrictedView),
+        ];
+        told.into_iter().filter(|(flag, _)| flags & flag != 0).map(|(_, told)| told).collect()
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]

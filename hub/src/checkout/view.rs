@@ -75,12 +75,12 @@ pub async fn orders(pool: &PgPool, whose: Whose, pay_margin_s: i64) -> sqlx::Res
     .await?;
     let tickets = sqlx::query!(
         r#"select t.id, t.order_id, t.seat_no, case when t.state = 'valid' then t.code end as code, t.state,
-                  p.section, p.row_label, p.seat_label, (p.flags & $2) <> 0 as "standing!"
+                  p.section, p.row_label, p.seat_label, seat_flags(p.flags, s.flags) as "flags!", s.note as "note?"
          from ticket t join event e on e.id = t.event_id
          join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = t.seat_no
+         left join seat_trait s on s.event_id = t.event_id and s.seat_no = t.seat_no
          where t.order_id = any($1) order by t.seat_no, t.created_at"#,
-        &ids,
-        flag::STANDING
+        &ids
     )
     .fetch_all(pool)
     .await?;
@@ -158,7 +158,9 @@ pub async fn orders(pool: &PgPool, whose: Whose, pay_margin_s: i64) -> sqlx::Res
                         section: t.section.clone(),
                         row: t.row_label.clone(),
                         number: t.seat_label.clone(),
-                        standing: t.standing,
+                        standing: t.flags & flag::STANDING != 0,
+                        traits: flag::traits(t.flags),
+                        note: t.note.clone(),
                         code: t.code.clone(),
                         state: match t.state.as_str() {
                             "valid" => TicketState::Valid,

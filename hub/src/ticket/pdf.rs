@@ -138,7 +138,10 @@ impl Pen<'_, '_> {
             [(section, &ticket.section, 0.0, 0.52), (row, &ticket.row, 0.54, 0.2), (seat, &ticket.number, 0.77, 0.23)];
         for (label, value, from, share) in columns {
             if !value.trim().is_empty() {
-                self.labelled(label, value, strong(21.0), MARGIN + from * INNER, 206.0, share * INNER, 23.0);
+                // What needs two lines is smaller, so that both end above the details.
+                let wide = self.shape(value, strong(21.0)).width > share * INNER;
+                let (style, below) = if wide { (strong(15.0), 19.0) } else { (strong(21.0), 23.0) };
+                self.labelled(label, value, style, MARGIN + from * INNER, 206.0, share * INNER, below);
             }
         }
         let who = sheet.holder.as_deref().unwrap_or("");
@@ -151,9 +154,11 @@ impl Pen<'_, '_> {
         let hidden = ["holder", "type", "price", ""].map(|line| sheet.look.hides(line));
         for ((label, value, from, share), hidden) in details.into_iter().zip(hidden) {
             if !value.trim().is_empty() && !hidden {
-                self.labelled(label, value, plain(10.5), MARGIN + from * INNER, 258.0, share * INNER, 14.0);
+                self.labelled(label, value, plain(10.5), MARGIN + from * INNER, 256.0, share * INNER, 14.0);
             }
         }
+        let told = self.language.seat_told(ticket.traits.iter().map(|told| told.code()), ticket.note.as_deref());
+        self.block(&told, strong(8.0), 289.0, 2);
 
         self.square(&ticket.code)?;
         let mut y = SQUARE_TOP + SQUARE + 12.0;

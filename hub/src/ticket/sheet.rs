@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chrono::NaiveDateTime;
+use fullhouse_protocol::seat::SeatTrait;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -44,6 +45,9 @@ pub struct SheetTicket {
     pub number: String,
     /// A place to stand, and no seat.
     pub standing: bool,
+    pub traits: Vec<SeatTrait>,
+    /// What the house says of the seat for this performance.
+    pub note: Option<String>,
     pub ticket_type: String,
     /// Of the currency's smallest unit.
     pub amount_minor: i64,
@@ -72,20 +76,32 @@ pub async fn sheet(db: &mut PgConnection, order_id: Uuid) -> sqlx::Result<Option
     .fetch_optional(&mut *db)
     .await?;
     let Some(head) = head else { return Ok(None) };
-    let tickets = sqlx::query_as!(
-        SheetTicket,
-        r#"select t.id, t.seat_no, p.section, p.row_label as "row", p.seat_label as number,
-                  (p.flags & $2) <> 0 as "standing!", t.code,
+    let tickets = sqlx::query!(
+        r#"select t.id, t.seat_no, p.section, p.row_label, p.seat_label,
+                  seat_flags(p.flags, s.flags) as "flags!", s.note as "note?", t.code as "code!",
                   coalesce(l.ticket_type, '') as "ticket_type!", coalesce(l.amount_minor, 0) as "amount_minor!"
            from ticket t join event e on e.id = t.event_id
            join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = t.seat_no
            left join order_line l on l.order_id = t.order_id and l.seat_no = t.seat_no and l.state = 'sold'
+           left join seat_trait s on s.event_id = t.event_id and s.seat_no = t.seat_no
            where t.order_id = $1 and t.state = 'valid' order by t.seat_no"#,
-        order_id,
-        flag::STANDING
+        order_id
     )
     .fetch_all(db)
     .await?;
+    let tickets = tickets.into_iter().map(|t| SheetTicket {
+        id: t.id,
+        seat_no: t.seat_no,
+        section: t.section,
+        row: t.row_label,
+        number: t.seat_label,
+        standing: t.flags & flag::STANDING != 0,
+        traits: flag::traits(t.flags),
+        note: t.note,
+        ticket_type: t.ticket_type,
+        amount_minor: t.amount_minor,
+        code: t.code,
+    });
     Ok(Some(Sheet {
         order_code: head.code,
         event_name: head.event_name,
@@ -100,7 +116,7 @@ pub async fn sheet(db: &mut PgConnection, order_id: Uuid) -> sqlx::Result<Option
         comp: head.comp,
         look: TicketLook::read(head.ticket_template),
         logo: head.ticket_logo.map(Arc::new),
-        tickets,
+        tickets: tickets.collect(),
     }))
 }
 
@@ -123,16 +139,16 @@ pub async fn holder(db: &mut PgConnection, order_id: Uuid) -> sqlx::Result<Optio
 pub async fn sample(db: &mut PgConnection, event_id: i64, language: Language) -> sqlx::Result<Option<Sheet>> {
     let found = sqlx::query!(
         r#"select e.name, e.starts_local, e.doors_local, e.time_zone, e.currency, e.ticket_template, e.ticket_logo,
-                  v.name as venue, v.city, s.seat_no, s.section, s.row_label, s.seat_label, (s.flags & $2) <> 0 as "standing!",
+                  v.name as venue, v.city, s.seat_no, s.section, s.row_label, s.seat_label, seat_flags(s.flags, t.flags) as "flags!", t.note as "note?",
                   p.ticket_type as "ticket_type?", p.amount_minor as "amount_minor?"
            from event e join plan_revision r on r.id = e.plan_revision_id join plan l on l.id = r.plan_id
            join venue v on v.id = l.venue_id
            join plan_seat s on s.plan_revision_id = e.plan_revision_id and not s.retired
            join event_seat es on es.event_id = e.id and es.seat_no = s.seat_no
+           left join seat_trait t on t.event_id = e.id and t.seat_no = s.seat_no
            left join price p on p.event_id = e.id and p.level = es.level
            where e.id = $1 order by s.seat_no, p.position limit 1"#,
-        event_id,
-        flag::STANDING
+        event_id
     )
     .fetch_optional(db)
     .await?;
@@ -156,7 +172,9 @@ pub async fn sample(db: &mut PgConnection, event_id: i64, language: Language) ->
             section: e.section,
             row: e.row_label,
             number: e.seat_label,
-            standing: e.standing,
+            standing: e.flags & flag::STANDING != 0,
+            traits: flag::traits(e.flags),
+            note: e.note,
             ticket_type: e.ticket_type.unwrap_or_default(),
             amount_minor: e.amount_minor.unwrap_or_default(),
             code: "PREVIEW: THIS IS NO TICKET".to_owned(),

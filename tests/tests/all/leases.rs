@@ -115,7 +115,8 @@ async fn a_leased_seat_is_sold_without_a_network_once_and_the_rest_goes_back() {
     // What stands on its ticket comes with it: nobody reads the whole hall for that.
     let page = till.get(&format!("/api/events/{event}")).await.ok();
     let seat = page["seats"].as_array().unwrap().iter().find(|seat| seat["seat_no"] == 3).unwrap();
-    let place = json!({ "section": seat["section"], "row": seat["row"], "number": seat["number"], "standing": seat["standing"] });
+    let place = json!({ "section": seat["section"], "row": seat["row"], "number": seat["number"], "standing": seat["standing"],
+        "traits": [], "note": null });
     assert_eq!(lease["seats"][0]["place"], place);
     assert_eq!(till.post_once("/api/box-office/leases", "one", asked).await.ok(), lease, "an answer that was lost");
     let other = json!({ "event_id": event, "seats": [3], "sells_for_s": 3600 });

@@ -1,7 +1,8 @@
 //! What a seat is for one performance, where that is not what the plan says.
 
 use fullhouse::config::Config;
-use fullhouse_tests::{desk::Desk, fan::Fan, hub::Hub, nats::Nats, rows::Rows, scene::Scene, till::Till};
+use fullhouse_tests::{desk::Desk, fan::Fan, hub::Hub, nats::Nats, paper::Paper, rows::Rows, scene::Scene, till::Till};
+use reqwest::Method;
 use serde_json::{Value, json};
 
 struct Window {
@@ -111,6 +112,40 @@ async fn a_chair_that_makes_room_for_a_wheelchair_is_offered_as_such_at_once_and
         .ok();
     let leased: Vec<i64> = lease["seats"].as_array().unwrap().iter().filter_map(|s| s["seat_no"].as_i64()).collect();
     assert!(leased.len() == 30 && leased.iter().all(|seat| !(20..=40).contains(seat)), "{leased:?}");
+    window.scene.close().await;
+}
+
+#[tokio::test]
+async fn a_ticket_says_what_its_seat_is_now_on_the_page_on_paper_and_of_a_lease() {
+    let window = Window::open().await;
+    let Window { scene, .. } = &window;
+    let (told, note) = ("restricted view · A loudspeaker hangs in the way", "A loudspeaker hangs in the way");
+    let fan = scene.fan().await;
+    let order = scene.bought(&fan, &[4, 19]).await;
+    let path = format!("/api/orders/{}", order["id"].as_str().unwrap());
+    let tickets = async || fan.get(&path).await.ok()["order"]["tickets"].clone();
+    let paper = async || {
+        let pdf = fan.request(Method::GET, &format!("{path}/tickets.pdf")).send().await.expect("the hub answers");
+        Paper::new(&pdf.bytes().await.expect("a document")).await
+    };
+    let before = tickets().await;
+    assert_eq!((&before[0]["traits"], &before[0]["note"]), (&json!([]), &Value::Null));
+    assert_eq!(before[1]["traits"], json!(["restricted_view"]), "as the plan has it");
+    let text = paper().await.text().await;
+    assert!(text.contains("restricted view") && !text.contains(note), "{text}");
+
+    window.set(json!({ "seats": [4, 5], "restricted_view": true, "note": note, "reason": "the rig" })).await;
+    let now = tickets().await;
+    assert_eq!((&now[0]["traits"], &now[0]["note"]), (&json!(["restricted_view"]), &json!(note)));
+    let paper = paper().await;
+    let text = paper.text().await;
+    assert!(text.contains(told), "{text}");
+    let codes: Vec<&str> = now.as_array().unwrap().iter().filter_map(|ticket| ticket["code"].as_str()).collect();
+    assert_eq!(paper.codes().await, codes, "and a door reads it as before");
+
+    let lease = json!({ "event_id": scene.event, "seats": [5], "sells_for_s": 60 });
+    let place = scene.till.post("/api/box-office/leases", lease).await.ok()["seats"][0]["place"].clone();
+    assert_eq!((&place["traits"], &place["note"]), (&json!(["restricted_view"]), &json!(note)));
     window.scene.close().await;
 }
 

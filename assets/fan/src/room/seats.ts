@@ -6,6 +6,7 @@ import {
   type OrderLine,
   type PriceLevel,
   type SeatTraits,
+  type Ticket,
 } from '../../../protocol/index.ts';
 import type { Plan } from '../../../seat-map/index.ts';
 import { list, money } from '../lib/format.ts';
@@ -165,4 +166,9 @@ export function placeName({ section, row, number, standing }: Place, count = 1):
     return t(many ? 'seat.without_row_many' : 'seat.without_row', { section, number });
   }
   return t(many ? 'seat.full_many' : 'seat.full', { section, row, number });
+}
+
+/** What is told of a ticket's seat besides its name; mostly nothing. */
+export function seatTold({ traits, note }: Ticket): string {
+  return [...(traits ?? []).map((one) => t(`trait.${one}`)), note].filter(Boolean).join(' · ');
 }

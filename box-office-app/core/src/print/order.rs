@@ -45,7 +45,7 @@ pub fn tickets(order: &Order, language: Language, holder: Option<&str>, comp: bo
             order: order.code.clone(),
             count: (at + 1, all),
             code,
-            note: None,
+            told: language.seat_told(ticket.traits.iter().map(|told| told.code()), ticket.note.as_deref()),
         };
         (ticket.id, printed)
     };

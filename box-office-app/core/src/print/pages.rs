@@ -33,7 +33,8 @@ pub struct Ticket {
     pub count: (usize, usize),
     /// What the door reads.
     pub code: String,
-    pub note: Option<String>,
+    /// What is told of the seat; mostly nothing.
+    pub told: String,
 }
 
 /// What the number of a place is called.
@@ -63,6 +64,7 @@ impl Ticket {
         page.headline(
             place.map(|(name, value)| format!("{} {value}", language.say(name))).collect::<Vec<_>>().join("  "),
         );
+        page.text(&self.told);
         let kind = language.ticket_type(&self.ticket_type);
         match &self.price {
             Some((currency, minor)) => page.pair(kind, amount(currency, *minor)),
@@ -75,7 +77,6 @@ impl Ticket {
         page.gap(12);
         page.qr(&self.code);
         page.gap(12);
-        page.text(self.note.clone().unwrap_or_default());
         page.text(language.say("receipt.keep"));
         page
     }

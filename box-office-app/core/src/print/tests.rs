@@ -39,7 +39,7 @@ fn ticket(holder: &str) -> Ticket {
         order: "K7Q2M".to_owned(),
         count: (1, 2),
         code: code(0),
-        note: None,
+        told: String::new(),
     }
 }
 

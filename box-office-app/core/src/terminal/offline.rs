@@ -12,7 +12,7 @@ use std::{
 };
 
 use chrono::{NaiveDateTime, SecondsFormat, Utc};
-use fullhouse_protocol::{events::EventPage, lease::LeaseRequest, orders::TicketChoice};
+use fullhouse_protocol::{events::EventPage, lease::LeaseRequest, orders::TicketChoice, seat::SeatTrait};
 use serde::{Deserialize, Serialize};
 use tokio::{
     sync::{Notify, watch},
@@ -101,6 +101,9 @@ pub struct Place {
     pub number: String,
     /// A place to stand, and no seat.
     pub standing: bool,
+    pub traits: Vec<SeatTrait>,
+    /// What the house says of it for this performance.
+    pub note: Option<String>,
 }
 
 /// A sale that is on the disk.
@@ -367,11 +370,12 @@ impl Hall {
     fn of(page: EventPage<'static>, all: Option<EventPage<'static>>, granted: Granted) -> Self {
         let of_page = all.and_then(|page| page.seats).into_iter().flatten().map(|seat| {
             let (section, row, number) = (seat.section.into_owned(), seat.row.into_owned(), seat.number.into_owned());
-            Place { seat_no: seat.seat_no, section, row, number, standing: seat.standing }
+            let (traits, note) = (Vec::new(), None);
+            Place { seat_no: seat.seat_no, section, row, number, standing: seat.standing, traits, note }
         });
         let leased = granted.seats.iter().filter_map(|(seat_no, seat)| {
-            let LeasedPlace { section, row, number, standing } = seat.place.clone()?;
-            Some(Place { seat_no: *seat_no, section, row, number, standing })
+            let LeasedPlace { section, row, number, standing, traits, note } = seat.place.clone()?;
+            Some(Place { seat_no: *seat_no, section, row, number, standing, traits, note })
         });
         let places = of_page
             .chain(leased)
@@ -404,6 +408,8 @@ impl Hall {
             row: String::new(),
             number: seat_no.to_string(),
             standing: false,
+            traits: Vec::new(),
+            note: None,
         };
         self.places.get(&seat_no).cloned().unwrap_or_else(nameless)
     }
@@ -444,7 +450,7 @@ impl Hall {
                 order: code.to_owned(),
                 count: (at + 1, all),
                 code: leased.code.clone(),
-                note: None,
+                told: language.seat_told(place.traits.iter().map(|told| told.code()), place.note.as_deref()),
             };
             (job, ticket.page())
         };

@@ -9,7 +9,7 @@ import {
   yourTime,
 } from '../../../../assets/fan/src/lib/format.ts';
 import { ticketTypeName } from '../../../../assets/fan/src/room/names.ts';
-import { lineName, placeName } from '../../../../assets/fan/src/room/seats.ts';
+import { lineName, placeName, seatTold } from '../../../../assets/fan/src/room/seats.ts';
 import type { Order, ShiftReport } from '../../../../assets/protocol/index.ts';
 import type { Paid } from './port.ts';
 
@@ -32,6 +32,7 @@ export function tickets(order: Order, wanted: string[]): Paper[] {
       { text: venueTime(order.starts_local, DAY_AND_CLOCK) },
       { rule: true },
       { text: placeName(ticket), large: true },
+      ...[seatTold(ticket)].filter(Boolean).map((text) => ({ text })),
       {
         left: ticketTypeName(line?.ticket_type ?? ''),
         right: money(line?.amount_minor ?? 0, order.currency),

@@ -210,12 +210,12 @@ async fn granted(tx: &mut Tx, lease_id: Uuid) -> Result<Lease, GrantError> {
     let seats = sqlx::query!(
         r#"select s.seat_no, s.ticket_id, s.code, s.prices as "prices: Json<BTreeMap<String, i64>>",
                   p.section, p.row_label as row, p.seat_label as number,
-                  (p.flags & $2) <> 0 as "standing!"
+                  seat_flags(p.flags, t.flags) as "flags!", t.note as "note?"
            from lease_seat s join event e on e.id = s.event_id
            join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = s.seat_no
+           left join seat_trait t on t.event_id = s.event_id and t.seat_no = s.seat_no
            where s.lease_id = $1 order by s.seat_no"#,
-        lease_id,
-        flag::STANDING
+        lease_id
     )
     .fetch_all(&mut **tx)
     .await?;
@@ -233,7 +233,14 @@ async fn granted(tx: &mut Tx, lease_id: Uuid) -> Result<Lease, GrantError> {
                 ticket_id: s.ticket_id,
                 code: s.code,
                 prices: s.prices.0,
-                place: Some(LeasedPlace { section: s.section, row: s.row, number: s.number, standing: s.standing }),
+                place: Some(LeasedPlace {
+                    section: s.section,
+                    row: s.row,
+                    number: s.number,
+                    standing: s.flags & flag::STANDING != 0,
+                    traits: flag::traits(s.flags),
+                    note: s.note,
+                }),
             })
             .collect(),
     })

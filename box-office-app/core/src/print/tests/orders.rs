@@ -1,4 +1,4 @@
-use fullhouse_protocol::{orders::Order, tickets::PrintJob};
+use fullhouse_protocol::{orders::Order, seat::SeatTrait, tickets::PrintJob};
 use serde_json::json;
 
 use super::*;
@@ -48,6 +48,17 @@ fn what_is_valid_of_an_order_is_printed_under_the_hubs_job() {
         Err(Uuid::from_u128(2)),
         "nothing is printed of an order that is old"
     );
+}
+
+#[test]
+fn what_is_told_of_a_seat_stands_below_its_name() {
+    let mut order = order();
+    order.tickets[0].traits = vec![SeatTrait::Companion, SeatTrait::RestrictedView];
+    order.tickets[0].note = Some("A pillar".to_owned());
+    let ticket = order::tickets(&order, Language::En, None, false)[0].1.page();
+    let lines = printed(&ticket, &Fonts::new(&[]), &Profile::network("printer:9100")).letters;
+    let at = lines.iter().position(|line| line.contains("companion seat · restricted view · A pillar")).unwrap();
+    assert!(lines[at - 1].contains("Row 12 Seat 1"), "{lines:?}");
 }
 
 #[test]

@@ -45,7 +45,7 @@ proptest! {
             ticket_type: texts[4].clone(),
             holder: Some(texts[5].clone()),
             order: texts[6].clone(),
-            note: Some(texts[7].clone()),
+            told: texts[7].clone(),
             ..ticket("")
         };
         let profile = Profile::network("printer:9100");
