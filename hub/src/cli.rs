@@ -1,12 +1,14 @@
 //! The command line: subcommands, and what each needs before its own module takes over.
 
 mod audit; // the log of what people did
-mod commands; // tickets' keys and codes, the queue of mail
+mod commands; // tickets' keys and codes, vouchers, the queue of mail
 mod leases; // seats that terminals sell without a network
 mod money; // what is not settled, refunds, the books, the gate
 mod queue; // waiting rooms
 mod staff; // who signs in at an attended terminal
+mod terminals; // tills and kiosks
 mod verify_draw; // whether a draw is what it says
+mod why; // who does something, and why
 
 pub use commands::Undecided;
 
@@ -14,7 +16,6 @@ use std::{io::IsTerminal, path::PathBuf};
 
 use anyhow::{Context, bail};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use fullhouse_protocol::terminal as wire;
 use sqlx::PgPool;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -65,7 +66,7 @@ enum Command {
     Plan(PlanCommand),
     /// Enrol tills and kiosks: whatever sells by a token of its own.
     #[command(subcommand)]
-    Terminal(Terminal),
+    Terminal(terminals::TerminalCommand),
     /// Seats that terminals sell without a network: how they stand, and what needs a person.
     #[command(subcommand)]
     Lease(leases::LeaseCommand),
@@ -196,103 +197,12 @@ enum Role {
 }
 
 #[derive(Subcommand)]
-enum Terminal {
-    /// Enrol a terminal and print its token, this once.
-    Add {
-        /// What the books call it, such as "Counter 1"; once only.
-        name: String,
-        /// What it may do.
-        #[arg(long)]
-        role: TerminalRole,
-        /// The provider's id of the card reader that stands at it (`tmr_…`); several if given several times.
-        #[arg(long = "reader", value_name = "READER")]
-        readers: Vec<String>,
-        /// Staff have to sign in before it sells, and its cash needs an open shift. A counter only.
-        #[arg(long)]
-        attended: bool,
-    },
-    /// Print a code that enrols a machine: type it there within 15 minutes. A counter is attended then: staff sign in.
-    Enrol {
-        /// What the books will call it, such as "Counter 1"; once only.
-        name: String,
-        /// What it may do.
-        #[arg(long)]
-        role: TerminalRole,
-        /// Why, for the log.
-        #[arg(long, value_parser = money::sentence)]
-        reason: String,
-        /// Who says so, for the log.
-        #[arg(long)]
-        by: String,
-    },
-    /// Place a card reader at a terminal, wherever it stood before. No other terminal may have a card held to it.
-    Reader {
-        /// The name that the terminal was enrolled by.
-        name: String,
-        /// The provider's id of the reader (`tmr_…`).
-        reader: String,
-    },
-    /// All terminals, with their roles and readers, and how they said that they are.
-    List,
-    /// Let a terminal do nothing but report, from now on, until it is unlocked.
-    Lock {
-        /// Its name.
-        name: String,
-        /// Why, for the log and for whoever stands before it.
-        #[arg(long, value_parser = money::sentence)]
-        reason: String,
-        /// Who says so, for the log.
-        #[arg(long)]
-        by: String,
-    },
-    /// Let it work again.
-    Unlock {
-        /// Its name.
-        name: String,
-        /// Why, for the log.
-        #[arg(long, value_parser = money::sentence)]
-        reason: String,
-        /// Who says so, for the log.
-        #[arg(long)]
-        by: String,
-    },
-    /// Refuse a terminal's token from now on.
-    Revoke {
-        /// Its name.
-        name: String,
-        /// Why, for the log.
-        #[arg(long, value_parser = money::sentence)]
-        reason: String,
-        /// Who says so, for the log.
-        #[arg(long)]
-        by: String,
-    },
-}
-
-#[derive(Subcommand)]
 enum VoucherCommand {
     /// The vouchers of an event, and what became of each. (Counters make them; a code is shown once.)
     List {
         /// The event's slug.
         event: String,
     },
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum TerminalRole {
-    /// Staff stand behind it: holds, sales for cash or card, comps, blocking of seats; also before the sale opens.
-    Counter,
-    /// It stands among the public: holds by the rules of the page, and card sales. No cash, no comps, no blocking.
-    Kiosk,
-}
-
-impl TerminalRole {
-    fn on_the_wire(self) -> wire::TerminalRole {
-        match self {
-            Self::Counter => wire::TerminalRole::Counter,
-            Self::Kiosk => wire::TerminalRole::Kiosk,
-        }
-    }
 }
 
 #[derive(Subcommand)]
@@ -354,33 +264,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
         Command::VerifyDraw(args) => report(verify_draw::verify(args).await?),
         Command::Plan(PlanCommand::GenerateStadium(args)) => report(catalog::commands::generate_stadium(&args)),
         Command::SimulatePayments(args) => simulator::run(args).await,
-        Command::Terminal(Terminal::Add { name, role, readers, attended }) => {
-            add_terminal(&config, &name, role, attended, &readers).await
-        }
-        Command::Terminal(Terminal::Enrol { name, role, reason, by }) => {
-            report(commands::enrolment(open(&config).await?, name, role.on_the_wire(), reason, &by).await?)
-        }
-        Command::Terminal(Terminal::Reader { name, reader }) => {
-            auth::place_reader(&open(&config).await?, &name, &reader).await?;
-            println!("{reader} stands at {name} from now on");
-            Ok(())
-        }
-        Command::Terminal(Terminal::List) => report(commands::terminals(&open(&config).await?).await?),
-        Command::Terminal(Terminal::Lock { name, reason, by }) => {
-            commands::lock_terminal(&open(&config).await?, &name, true, reason, &by).await?;
-            println!("{name} is locked");
-            Ok(())
-        }
-        Command::Terminal(Terminal::Unlock { name, reason, by }) => {
-            commands::lock_terminal(&open(&config).await?, &name, false, reason, &by).await?;
-            println!("{name} works again");
-            Ok(())
-        }
-        Command::Terminal(Terminal::Revoke { name, reason, by }) => {
-            commands::revoke_terminal(&open(&config).await?, &name, reason, &by).await?;
-            println!("the token of {name} is refused from now on");
-            Ok(())
-        }
+        Command::Terminal(command) => report(terminals::run(open(&config).await?, command).await?),
         Command::Lease(command) => report(leases::run(&open(&config).await?, command).await?),
         Command::Voucher(VoucherCommand::List { event }) => {
             report(commands::vouchers(&open(&config).await?, &event).await?)
@@ -498,25 +382,6 @@ impl Stop {
             _ = self.terminate.recv() => {}
         }
     }
-}
-
-async fn add_terminal(
-    config: &Config,
-    name: &str,
-    role: TerminalRole,
-    attended: bool,
-    readers: &[String],
-) -> anyhow::Result<()> {
-    let pool = open(config).await?;
-    let (name, role) = (&commands::named(name)?, role.on_the_wire().name());
-    let (_, token) =
-        if attended { auth::enrol_attended(&pool, name, role).await? } else { auth::enrol(&pool, name, role).await? };
-    for reader in readers {
-        auth::place_reader(&pool, name, reader).await?;
-    }
-    eprintln!("{name} is enrolled. This is its token; it is kept nowhere and can't be shown again:");
-    println!("{}", token.reveal());
-    Ok(())
 }
 
 async fn add_operator(config: &Config, email: String, name: String) -> anyhow::Result<()> {

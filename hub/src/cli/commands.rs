@@ -1,4 +1,4 @@
-//! Commands about terminals, tickets and mail.
+//! Commands about tickets, vouchers and mail.
 
 use std::{fmt::Write, path::Path};
 
@@ -7,15 +7,13 @@ use ed25519_dalek::VerifyingKey;
 use fullhouse_paper::{fonts::Fonts, text};
 use fullhouse_protocol::{
     events::EventPage,
-    terminal::{EnrolmentRequest, ReaderSeen, TerminalChange, TerminalRole},
     tickets::{DeadTickets, TicketKeys},
 };
 use sqlx::PgPool;
 
 use super::audit::plain;
 use crate::{
-    auth,
-    box_office::{terminals, voucher},
+    box_office::voucher,
     catalog::{commands::Report, event::EventSpec},
     clock, config, mail,
     ticket::{code, key, pdf, sheet},
@@ -111,33 +109,6 @@ pub async fn mails(pool: &PgPool, state: &str) -> anyhow::Result<Report> {
     Ok(Report { text, failed: false })
 }
 
-/// Terminals, their readers, how they said that they are, and what the readers' provider said, one a line.
-pub async fn terminals(pool: &PgPool) -> anyhow::Result<Report> {
-    let mut text = String::new();
-    for t in terminals::list(pool).await? {
-        let token = match (t.revoked, &t.locked_reason) {
-            (true, _) => "revoked".to_owned(),
-            (false, Some(reason)) => format!("locked ({reason})"),
-            (false, None) => "valid".to_owned(),
-        };
-        let health = match (t.health, t.health_at) {
-            (Some(h), Some(at)) => {
-                let at = at.format("%Y-%m-%dT%H:%M:%SZ");
-                format!("\tpaper {}, reader {}, {} at {at} {}", word(h.paper)?, word(h.reader)?, h.version, h.detail)
-            }
-            _ => String::new(),
-        };
-        let role = if t.attended { format!("{}, attended", t.role) } else { t.role };
-        let said = |reader: ReaderSeen| {
-            let at = reader.at?.format("%Y-%m-%dT%H:%M:%SZ");
-            Some(format!("\t{} {} at {at}", reader.id, reader.state.name()))
-        };
-        let provider: String = t.reader_states.into_iter().filter_map(said).collect();
-        let _ = writeln!(text, "{}\t{role}\t{token}\t{}{health}{provider}", t.name, t.readers.join(" "));
-    }
-    Ok(Report { text, failed: false })
-}
-
 /// The vouchers of an event, one a line. No code: only its hash is kept.
 pub async fn vouchers(pool: &PgPool, event: &str) -> anyhow::Result<Report> {
     let id = event_id(pool, event).await?;
@@ -162,50 +133,6 @@ async fn event_id(pool: &PgPool, slug: &str) -> anyhow::Result<i64> {
         .fetch_optional(pool)
         .await?
         .with_context(|| format!("there is no event {slug:?}"))
-}
-
-/// A code that enrols a machine.
-pub async fn enrolment(
-    pool: PgPool,
-    name: String,
-    role: TerminalRole,
-    reason: String,
-    by: &str,
-) -> anyhow::Result<Report> {
-    let name = named(&name)?;
-    let made = auth::make_code(pool, EnrolmentRequest { name, role, reason }, format!("{by}, by command")).await?;
-    let until = made.expires_at.format("%Y-%m-%dT%H:%M:%SZ");
-    Ok(Report { text: format!("{}\ntype it at the machine; it is good once, until {until}", made.code), failed: false })
-}
-
-/// What a terminal or a member of the staff is to be called.
-pub(super) fn named(name: &str) -> anyhow::Result<String> {
-    let name = name.trim();
-    let fits = auth::is_readable(name) && name.chars().count() <= 60 && !name.chars().any(char::is_control);
-    anyhow::ensure!(fits, "a name has 1 to 60 characters, and one of them can be seen");
-    Ok(name.to_owned())
-}
-
-/// A state as it is written on the wire.
-fn word(state: impl serde::Serialize) -> anyhow::Result<String> {
-    Ok(serde_json::to_value(state)?.as_str().unwrap_or_default().to_owned())
-}
-
-/// Locks a terminal, or unlocks it, by its name.
-pub async fn lock_terminal(pool: &PgPool, name: &str, locked: bool, reason: String, by: &str) -> anyhow::Result<()> {
-    change_terminal(pool, name, TerminalChange { locked: Some(locked), reason, ..TerminalChange::default() }, by).await
-}
-
-/// Refuses a terminal's token for good.
-pub async fn revoke_terminal(pool: &PgPool, name: &str, reason: String, by: &str) -> anyhow::Result<()> {
-    change_terminal(pool, name, TerminalChange { revoke: true, reason, ..TerminalChange::default() }, by).await
-}
-
-async fn change_terminal(pool: &PgPool, name: &str, change: TerminalChange, by: &str) -> anyhow::Result<()> {
-    let named = terminals::list(pool).await?.into_iter().find(|t| t.name == name);
-    let terminal = named.with_context(|| format!("there is no terminal called {name}"))?;
-    anyhow::ensure!(!(change.revoke && terminal.revoked), "the token of {name} is refused already");
-    Ok(terminals::change(pool.clone(), terminal.id, change, format!("{by}, by command")).await?)
 }
 
 /// What the tickets of an event could not show with the fonts of this machine, said before one is sold: a line each,

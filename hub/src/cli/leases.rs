@@ -8,7 +8,10 @@ use fullhouse_protocol::lease::{LeaseState, Outcome};
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::money;
+use super::{
+    money,
+    why::{By, Why},
+};
 use crate::{
     box_office::{leases, terminals},
     catalog::commands::Report,
@@ -22,12 +25,8 @@ pub enum LeaseCommand {
     /// block, never free; the codes that it printed are dead at every door.
     WriteOff {
         lease: Uuid,
-        /// Why, for the log.
-        #[arg(long, value_parser = money::sentence)]
-        reason: String,
-        /// Who says so, for the log.
-        #[arg(long)]
-        by: String,
+        #[command(flatten)]
+        why: Why,
     },
     /// Take a journalled sale off the list: its money went back, or its customer has another ticket.
     Seen {
@@ -38,17 +37,16 @@ pub enum LeaseCommand {
         /// What was done about it.
         #[arg(long, value_parser = money::sentence)]
         note: String,
-        /// Who says so, for the log.
-        #[arg(long)]
-        by: String,
+        #[command(flatten)]
+        by: By,
     },
 }
 
 pub async fn run(pool: &PgPool, command: LeaseCommand) -> anyhow::Result<Report> {
     match command {
         LeaseCommand::List => list(pool).await,
-        LeaseCommand::WriteOff { lease, reason, by } => {
-            let ended = leases::write_off(pool.clone(), lease, reason, format!("{by}, by command").into()).await?;
+        LeaseCommand::WriteOff { lease, why } => {
+            let ended = leases::write_off(pool.clone(), lease, why.reason, why.by.actor()).await?;
             let text =
                 format!("{} seats are blocked, their codes are dead: {:?}\n", ended.returned.len(), ended.returned);
             Ok(Report { text, failed: false })
@@ -56,7 +54,7 @@ pub async fn run(pool: &PgPool, command: LeaseCommand) -> anyhow::Result<Report>
         LeaseCommand::Seen { terminal, seq, note, by } => {
             let named = terminals::list(pool).await?.into_iter().find(|t| t.name == terminal);
             let id = named.with_context(|| format!("there is no terminal called {terminal}"))?.id;
-            leases::see_to(pool.clone(), id, seq, note, format!("{by}, by command").into()).await?;
+            leases::see_to(pool.clone(), id, seq, note, by.actor()).await?;
             Ok(Report { text: format!("sale {seq} of {terminal} is off the list\n"), failed: false })
         }
     }

@@ -11,6 +11,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use self::typed::Typed;
+use super::why::Why;
 use crate::{
     admission::staff::{self, ChangeError},
     catalog::commands::Report,
@@ -41,26 +42,26 @@ pub enum QueueCommand {
         #[arg(long = "message", value_name = "TEXT")]
         messages: Vec<String>,
         #[command(flatten)]
-        said: Said,
+        why: Why,
     },
     /// Go on calling. The message goes.
     Resume {
         event: String,
         #[command(flatten)]
-        said: Said,
+        why: Why,
     },
     /// The draw's public value, once it is out: hexadecimal.
     Value {
         event: String,
         value: String,
         #[command(flatten)]
-        said: Said,
+        why: Why,
     },
     /// Publish the draw's secret before the sale opens (it is published then by itself).
     Reveal {
         event: String,
         #[command(flatten)]
-        said: Said,
+        why: Why,
     },
     /// Give the draw up and begin another, as long as nobody was called. Both stay public, with the reason.
     Redraw {
@@ -68,7 +69,7 @@ pub enum QueueCommand {
         #[command(flatten)]
         public: PublicArgs,
         #[command(flatten)]
-        said: Said,
+        why: Why,
     },
     /// End somebody's time inside.
     Revoke {
@@ -76,7 +77,7 @@ pub enum QueueCommand {
         /// Their e-mail address, or their account's id
         account: String,
         #[command(flatten)]
-        said: Said,
+        why: Why,
     },
     /// Who changed what, and why: the newest first.
     Log { event: String },
@@ -152,7 +153,7 @@ pub struct SetArgs {
     #[arg(long)]
     next_batch_at: Option<String>,
     #[command(flatten)]
-    said: Said,
+    why: Why,
 }
 
 impl SetArgs {
@@ -180,16 +181,6 @@ impl SetArgs {
         let words = [&self.rate, &self.holds_max, &self.checkouts_max, &self.next_batch_at];
         numbers.into_iter().chain(words).any(Option::is_some)
     }
-}
-
-#[derive(Args)]
-pub struct Said {
-    /// For the log: 1 to 500 characters
-    #[arg(long, value_parser = super::money::sentence)]
-    reason: String,
-    /// Who you are
-    #[arg(long, value_parser = super::money::sentence)]
-    by: String,
 }
 
 pub async fn run(pool: &PgPool, command: QueueCommand) -> anyhow::Result<Report> {
@@ -220,31 +211,31 @@ pub async fn run(pool: &PgPool, command: QueueCommand) -> anyhow::Result<Report>
             }
             done(text)
         }
-        QueueCommand::Revoke { event, account, said } => {
+        QueueCommand::Revoke { event, account, why } => {
             let revoke = Some(account_of(pool, &account).await?);
-            change(pool, &event, said, LinePatch { revoke, ..LinePatch::default() }).await?;
+            change(pool, &event, why, LinePatch { revoke, ..LinePatch::default() }).await?;
             done("the pass has ended".to_owned())
         }
         QueueCommand::Set(args) => set(pool, args).await,
-        QueueCommand::Pause { event, messages, said } => {
+        QueueCommand::Pause { event, messages, why } => {
             let message = if messages.is_empty() { None } else { Some(Some(texts(&messages)?)) };
-            change(pool, &event, said, LinePatch { paused: Some(true), message, ..LinePatch::default() }).await
+            change(pool, &event, why, LinePatch { paused: Some(true), message, ..LinePatch::default() }).await
         }
-        QueueCommand::Resume { event, said } => {
+        QueueCommand::Resume { event, why } => {
             let patch = LinePatch { paused: Some(false), message: Some(None), ..LinePatch::default() };
-            change(pool, &event, said, patch).await
+            change(pool, &event, why, patch).await
         }
-        QueueCommand::Value { event, value, said } => {
-            change(pool, &event, said, LinePatch { public_value: Some(value), ..LinePatch::default() }).await
+        QueueCommand::Value { event, value, why } => {
+            change(pool, &event, why, LinePatch { public_value: Some(value), ..LinePatch::default() }).await
         }
-        QueueCommand::Reveal { event, said } => {
-            change(pool, &event, said, LinePatch { reveal: true, ..LinePatch::default() }).await
+        QueueCommand::Reveal { event, why } => {
+            change(pool, &event, why, LinePatch { reveal: true, ..LinePatch::default() }).await
         }
-        QueueCommand::Redraw { event, public, said } => {
+        QueueCommand::Redraw { event, public, why } => {
             let mut typed = Typed::default();
             let redraw = Some(public.read(&mut typed).into());
             typed.verdict()?;
-            change(pool, &event, said, LinePatch { redraw, ..LinePatch::default() }).await
+            change(pool, &event, why, LinePatch { redraw, ..LinePatch::default() }).await
         }
     }
 }
@@ -339,13 +330,13 @@ async fn set(pool: &PgPool, args: SetArgs) -> anyhow::Result<Report> {
     };
     typed.found(bounds::faults(&wanted, None));
     typed.verdict()?;
-    change(pool, &args.event, args.said, patch).await
+    change(pool, &args.event, args.why, patch).await
 }
 
-async fn change(pool: &PgPool, event: &str, said: Said, patch: LinePatch) -> anyhow::Result<Report> {
+async fn change(pool: &PgPool, event: &str, why: Why, patch: LinePatch) -> anyhow::Result<Report> {
     let event_id = find(pool, event).await?;
-    let patch = LinePatch { reason: said.reason, ..patch };
-    match staff::change(pool, event_id, patch, format!("command line, {}", said.by)).await {
+    let patch = LinePatch { reason: why.reason, ..patch };
+    match staff::change(pool, event_id, patch, why.by.name()).await {
         Ok(seen) => done(told(&seen)),
         Err(ChangeError::Invalid(faults)) => {
             let mut typed = Typed::default();

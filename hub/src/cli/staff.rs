@@ -2,15 +2,12 @@
 
 use std::fmt::Write;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Subcommand, ValueEnum};
 use fullhouse_protocol::clerk::{NewStaffMember, StaffMemberChange, StaffRole};
 use sqlx::PgPool;
 
-use super::{commands, money, read_secret};
-use crate::{
-    auth::{Actor, Members},
-    catalog::commands::Report,
-};
+use super::{read_secret, terminals, why::Why};
+use crate::{auth::Members, catalog::commands::Report};
 
 /// Members of the staff: who signs in at an attended terminal.
 #[derive(Subcommand)]
@@ -58,16 +55,6 @@ pub enum StaffCommand {
     List,
 }
 
-#[derive(Args)]
-pub struct Why {
-    /// Why, for the log.
-    #[arg(long, value_parser = money::sentence)]
-    reason: String,
-    /// Who says so, for the log.
-    #[arg(long)]
-    by: String,
-}
-
 #[derive(Clone, Copy, ValueEnum)]
 pub enum Role {
     /// Sells, looks up, prints again with a reason.
@@ -93,11 +80,11 @@ pub async fn run(pool: PgPool, command: StaffCommand) -> anyhow::Result<Report> 
     let done = match command {
         StaffCommand::List => return list(&members).await,
         StaffCommand::Add { name, role, why } => {
-            let name = commands::named(&name)?;
-            let (reason, by) = why.said();
+            let name = terminals::named(&name)?;
+            let Why { reason, by } = why;
             let password = read_secret("Password")?;
             let new = NewStaffMember { name: name.clone(), role: role.into(), password, pin: None, reason };
-            members.add(new, by).await?;
+            members.add(new, by.actor()).await?;
             format!("{name} is of the staff")
         }
         StaffCommand::Role { name, role, why } => {
@@ -126,8 +113,7 @@ pub async fn run(pool: PgPool, command: StaffCommand) -> anyhow::Result<Report> 
 
 async fn changed(members: &Members, name: String, change: StaffMemberChange, why: Why) -> anyhow::Result<String> {
     let id = members.named(name.trim()).await?;
-    let (reason, by) = why.said();
-    members.change(id, StaffMemberChange { reason, ..change }, by).await?;
+    members.change(id, StaffMemberChange { reason: why.reason, ..change }, why.by.actor()).await?;
     Ok(format!("{} is changed; whoever was signed in so is signed out", name.trim()))
 }
 
@@ -143,10 +129,4 @@ async fn list(members: &Members) -> anyhow::Result<Report> {
         let _ = writeln!(text, "{}\t{}\t{pin}\t{state}", member.name, member.role.name());
     }
     Ok(Report { text, failed: false })
-}
-
-impl Why {
-    fn said(self) -> (String, Actor) {
-        (self.reason, format!("{}, by command", self.by).into())
-    }
 }

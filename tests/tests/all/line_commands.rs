@@ -143,7 +143,7 @@ async fn an_operator_sees_to_a_line_by_commands() {
     let nobody = uuid::Uuid::new_v4();
     shell.ends(&format!("queue revoke {event} {nobody} {WHY}"), 1, "no pass there").await;
 
-    let log = shell.ends(&format!("queue log {event}"), 0, "command line, a tester").await;
+    let log = shell.ends(&format!("queue log {event}"), 0, "a tester, by command").await;
     let whats: Vec<&str> = log.lines().filter_map(|line| line.split('\t').nth(2)).collect();
     let of_pace = ["next_batch_at", "holds_live_max", "inside_max", "rate_fixed", "rate_fixed", "rate_minute_max"];
     let expected = [&["message", "paused", "message", "paused"][..], &of_pace, &["rate_minute_min", "opened"]].concat();

@@ -22,9 +22,9 @@ const number = (of: unknown, none: Key): string =>
 export function whoDid(actor: string): string {
   if (actor === 'controller') return t('staff.the_controller');
   if (actor === 'command line') return t('staff.the_command_line');
-  const [, kind, name] = /^(operator |terminal |command line, )(.+)$/.exec(actor) ?? [];
-  if (!kind) return actor;
-  return kind === 'command line, ' ? t('staff.command_line', { who: name }) : name;
+  const [, typist] = /^(.+), by command$/.exec(actor) ?? [];
+  if (typist) return t('staff.command_line', { who: typist });
+  return actor.replace(/^(operator|terminal) /, '');
 }
 
 /** What was done. `zone`: of the venue. */
