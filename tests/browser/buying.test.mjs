@@ -202,6 +202,23 @@ test('who has a name that can be printed reads nothing of it', async () => {
   assert.equal(await page.getByTestId('name-on-tickets').count(), 0);
 });
 
+test('a ticket says what its seat is, as far as it is not like others', async () => {
+  const note = 'a loudspeaker <img src=x onerror=alert(1)>';
+  await signUp(page, house);
+  await toPayment();
+  await payWith(page, CARD.good);
+  await tickets();
+  assert.equal(await page.getByTestId('ticket-told').count(), 0);
+  const seat = await page.getByTestId('ticket').first().getAttribute('data-seat');
+  await house.sql(`insert into seat_trait (event_id, seat_no, flags, note, reason, actor, set_at)
+    select id, ${seat}, 4, '${note}', 'the rig', 'a test', clock_timestamp() from event where slug = '${EVENT}'`);
+  await page.reload();
+  await tickets();
+  assert.deepEqual(await page.getByTestId('ticket-told').allInnerTexts(), [
+    `restricted view · ${note}`,
+  ]);
+});
+
 test('a ticket is given back for what the page said before, and its seat is free again', async () => {
   await signUp(page, house);
   await toPayment();
