@@ -26,6 +26,7 @@ export class CounterRoom extends LiveRoom {
   private constructor(page: EventPage, geometry: Geometry) {
     super(page, geometry);
     this.sale = new Sale(this.id, () => this.redraw());
+    this.follow();
   }
 
   override close(): void {

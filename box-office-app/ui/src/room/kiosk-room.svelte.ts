@@ -15,6 +15,7 @@ export class KioskRoom extends LiveRoom {
 
   private constructor(page: EventPage, geometry: Geometry) {
     super(page, geometry);
+    this.follow();
   }
 
   /** What the hub holds for this customer: what was picked is picked no more. Before they pay, what these seats are is

@@ -20,7 +20,7 @@ export abstract class LiveRoom {
   picked = $state.raw<number[]>([]);
   map: SeatMap | null = null;
   private readonly feed: Feed;
-  private readonly watch: SaleWatch;
+  private watch: SaleWatch | undefined;
   private tickTimer: ReturnType<typeof setTimeout> | undefined;
 
   protected constructor(
@@ -36,6 +36,10 @@ export abstract class LiveRoom {
       state: (state) => (this.feedState = state),
     });
     this.feed.start();
+  }
+
+  /** What seats are is asked from now on: once the whole room is there, with what its customer holds. */
+  protected follow(): void {
     this.watch = new SaleWatch({
       atStake: () => this.picked.length > 0 || this.mine.length > 0,
       ask: () => this.readTraits(),
@@ -66,7 +70,7 @@ export abstract class LiveRoom {
 
   close(): void {
     this.feed.stop();
-    this.watch.stop();
+    this.watch?.stop();
     clearTimeout(this.tickTimer);
   }
 
