@@ -166,8 +166,8 @@ test('every language says it', async () => {
   await payWith(page, CARD.good);
   await until('asking_bank');
   for (const [language, words] of [
-    ['ja', '銀行に確認しています'],
-    ['ko', '은행에 확인하고 있습니다'],
+    ['ja', 'カード会社に確認しています'],
+    ['ko', '카드사에 확인하고 있습니다'],
   ]) {
     await page.getByTestId('lang-select').selectOption(language);
     await page.getByText(words).waitFor();
