@@ -39,6 +39,10 @@ test('cash needs an open shift, and says how to open one', async () => {
 
 test('a shift goes from its float to a Z report, which is printed again as it was', async () => {
   await at.stand(CLERK);
+  await shift();
+  await at.shows('shift-open-form');
+  const proposed = await at.page.getByTestId('shift-currency').inputValue();
+  assert.equal(proposed, at.event.currency, 'the drawer is for what is sold here');
   await openShift(at.page, '100', at.event.currency);
   await at.take(1);
   const price = Number((await at.text('total')).replaceAll(/\D/g, '')); // yen have no digits behind the point
