@@ -115,6 +115,7 @@ describe("the operators' page of a line", () => {
     await page.getByTestId('message-ko').fill('잠시만 기다려 주세요.');
     await does(page, 'pause', 'the printer is on fire');
     await shows(page, 'done-pause');
+    await page.getByTestId('staff-state').getByText('People join · Paused').waitFor();
     await fan.getByTestId('operator-word').getByText('A short break.').waitFor();
     await other.getByTestId('operator-word').getByText('잠시만 기다려 주세요.').waitFor();
     const id = await house.sql("select id from event where slug = 'turned'");
@@ -211,6 +212,8 @@ describe("the operators' page of a line", () => {
     ['ko-KR', '대기열 관리'],
   ]) {
     test(`it speaks ${locale}, and fits a phone`, async (t) => {
+      const terminal = `A kiosk whose name is long, ${locale}`;
+      await house.command(['terminal', 'add', terminal, '--role', 'kiosk']);
       const slug = await lineOf(`words-${locale.slice(0, 2)}`);
       const page = await operatorAt(t, slug, { locale, viewport: { width: 390, height: 844 } });
       await page.getByText(title).first().waitFor();
@@ -221,6 +224,13 @@ describe("the operators' page of a line", () => {
         const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
         assert.ok(wide <= 0, `${wide} px too wide`);
       }
+      await page.goto(`${house.url}/staff`);
+      const said = page
+        .getByTestId('staff-terminal')
+        .filter({ hasText: terminal })
+        .locator('.said');
+      const { width } = await said.boundingBox();
+      assert.ok(width > 250, `what a terminal says of itself has ${width} px beside its long name`);
     });
   }
 });
