@@ -47,7 +47,7 @@ pub async fn story(pool: &PgPool, event_id: i64, seat_no: SeatNo) -> sqlx::Resul
         None => (None, None),
     };
     let order = match seat.order_id {
-        Some(id) => find::orders(pool, &id.to_string(), Some(event_id)).await?.into_iter().next(),
+        Some(id) => find::order(pool, id).await?,
         None => None,
     };
     Ok(Some(SeatStory {

@@ -15,6 +15,9 @@ const FOUND_MAX: i64 = 50;
 const WORDS_MAX: usize = 6;
 
 /// Orders that the text may mean. Given an event, only its orders.
+///
+/// Each way to mean one is a question of its own, which an index answers: asked all at once of each order, they are asked
+/// of every order that there is. Only names are read one after the other, those of people and not of orders.
 pub async fn orders(pool: &PgPool, text: &str, event_id: Option<i64>) -> sqlx::Result<Vec<OrderFound>> {
     let text = text.trim();
     let words: Vec<String> = text.split_whitespace().take(WORDS_MAX).map(|w| format!("%{}%", escaped(w))).collect();
@@ -23,6 +26,43 @@ pub async fn orders(pool: &PgPool, text: &str, event_id: Option<i64>) -> sqlx::R
     }
     // A seat by its whole name: "Stalls 3 1" is neither row 31 nor place 11. As it stands in the plan, or as it is said.
     let seat = [plain(text), bare(text)];
+    let meant = sqlx::query_scalar!(
+        r#"select meant.id as "id!" from (
+               select id from "order" where code = upper($1) or id = $2
+               union select order_id from ticket where code = $1 or id = $2
+               union select order_id from attempt where card_last4 = $1 or pi_id = $1 or id = $2
+               union select a.order_id from provider_intent i join attempt a on a.pi_id = i.pi_id where i.charge_id = $1
+               union select a.order_id from refund r join attempt a on a.id = r.attempt_id where r.provider_id = $1 or r.id = $2
+               union select o.id from account a join buyer b on b.account_id = a.id join "order" o on o.buyer_id = b.id
+                     where a.email = lower($1) or a.name ilike all ($3)
+               union select o.id from partner r join buyer b on b.partner_id = r.id join "order" o on o.buyer_id = b.id
+                     where r.code = upper($1) or r.name ilike all ($3)
+               union select l.order_id from plan_seat p join event e on e.plan_revision_id = p.plan_revision_id
+                     join order_line l on l.event_id = e.id and l.seat_no = p.seat_no and l.state <> 'exchanged'
+                     where lower(p.section || ' ' || p.row_label || ' ' || p.seat_label) = any ($5)) as meant
+           -- Each by its id, however many the planner expects.
+           cross join lateral (select event_id, created_at from "order" where id = meant.id offset 0) as o
+           where $4::bigint is null or o.event_id = $4
+           order by o.created_at desc limit $6"#,
+        text,
+        Uuid::parse_str(text).ok(),
+        &words,
+        event_id,
+        &seat[..],
+        FOUND_MAX
+    )
+    .fetch_all(pool)
+    .await?;
+    shown(pool, &meant).await
+}
+
+/// One order, as it is found.
+pub async fn order(pool: &PgPool, id: Uuid) -> sqlx::Result<Option<OrderFound>> {
+    Ok(shown(pool, &[id]).await?.pop())
+}
+
+/// The latest first.
+async fn shown(pool: &PgPool, ids: &[Uuid]) -> sqlx::Result<Vec<OrderFound>> {
     sqlx::query_as!(
         OrderFound,
         r#"select o.id as order_id, o.code, o.event_id, e.name as event_name, o.state, o.total_minor, o.currency, o.channel,
@@ -30,26 +70,8 @@ pub async fn orders(pool: &PgPool, text: &str, event_id: Option<i64>) -> sqlx::R
                   array(select distinct l.seat_no from order_line l where l.order_id = o.id and l.state = 'sold' and l.seat_no is not null order by 1) as "seats!: Vec<i32>"
            from "order" o join event e on e.id = o.event_id join buyer b on b.id = o.buyer_id left join account a on a.id = b.account_id
            left join partner r on r.id = b.partner_id
-           where ($3::bigint is null or o.event_id = $3)
-             and (o.code = upper($1) or o.id::text = lower($1)
-                  or exists (select from ticket t where t.order_id = o.id and (t.code = $1 or t.id::text = lower($1)))
-                  or (a.id is not null and (a.email = lower($1) or a.name ilike all ($2)))
-                  or (r.id is not null and (r.code = upper($1) or r.name ilike all ($2)))
-                  or exists (
-                      select from attempt t where t.order_id = o.id
-                        and (t.card_last4 = $1 or t.pi_id = $1 or t.id::text = lower($1)
-                             or exists (select from provider_intent i where i.pi_id = t.pi_id and i.charge_id = $1)
-                             or exists (select from refund r where r.attempt_id = t.id and (r.provider_id = $1 or r.id::text = lower($1)))))
-                  or exists (
-                      select from order_line l join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = l.seat_no
-                      where l.order_id = o.id and l.state <> 'exchanged'
-                        and lower(p.section || ' ' || p.row_label || ' ' || p.seat_label) = any ($4)))
-           order by o.created_at desc limit $5"#,
-        text,
-        &words,
-        event_id,
-        &seat[..],
-        FOUND_MAX
+           where o.id = any($1) order by o.created_at desc"#,
+        ids
     )
     .fetch_all(pool)
     .await

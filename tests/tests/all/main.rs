@@ -33,6 +33,7 @@ mod vouchers; // seats for nothing, for whoever brings a code
 mod consign; // seats that a partner sells elsewhere
 mod staff; // who stands at an attended counter, and what they may do
 mod shift; // a drawer, from its float to its Z report
+mod looking_up; // an order, by whatever somebody has
 mod desk; // what a clerk does for a customer besides selling
 mod fairness; // what each rule of the door is worth
 mod load; // what hubs measure of themselves
