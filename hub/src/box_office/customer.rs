@@ -78,6 +78,7 @@ pub async fn put_aside(
             let same = before.event_id == asked.event_id
                 && before.seats == seats.as_slice()
                 && before.name == asked.name
+                && before.note == asked.note
                 && before.until == asked.until;
             return if same { Ok(before) } else { Err(CustomerHoldError::KeyReused) };
         }

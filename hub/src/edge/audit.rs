@@ -4,7 +4,7 @@ use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},
 };
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, Datelike, Utc};
 use fullhouse_protocol::{clerk::StaffRole, staff::AuditLog};
 use serde::Deserialize;
 use sqlx::PgPool;
@@ -54,6 +54,10 @@ pub async fn audit(
     let words = [&query.person, &query.verb];
     if words.into_iter().flatten().any(|text| text.len() > WORDS_MAX || text.contains('\0')) {
         return Err(Problem::new(Code::BadRequest).detail("Nothing that long can be looked for."));
+    }
+    // The database's calendar ends before the language's.
+    if [query.since, query.until].into_iter().flatten().any(|at| !(0..10_000).contains(&at.year())) {
+        return Err(Problem::new(Code::BadRequest).detail("A time is of the years 0 to 9999."));
     }
     let AuditQuery { event_id, terminal_id, person, verb, since, until, before } = query;
     let mut wanted = Wanted { event_id, terminal_id, person, verb, since, until, before, limit: ENTRIES_MAX + 1 };

@@ -284,7 +284,10 @@ pub async fn set_traits(
     body.reason = checked_reason(&body.reason)?;
     if let Some(note) = &mut body.note {
         *note = note.trim().to_owned();
-        if note.chars().count() > TRAIT_NOTE_MAX || note.chars().any(char::is_control) {
+        if note.chars().count() > TRAIT_NOTE_MAX
+            || note.chars().any(char::is_control)
+            || !(note.is_empty() || is_readable(note))
+        {
             return Err(Problem::new(Code::BadRequest).detail("note is one line of 120 characters at most."));
         }
     }

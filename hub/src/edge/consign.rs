@@ -22,6 +22,7 @@ use super::{
     problem::{Code, Problem},
 };
 use crate::{
+    auth::is_readable,
     box_office::consign::{self, Ask, By, ConsignError, Pay, SEATS_MAX, Sale, Wanted},
     checkout::view::Whose,
     config::Config,
@@ -182,10 +183,13 @@ fn by(acting: &Acting, key: String) -> By {
     By { terminal_id: acting.till.terminal_id, actor: acting.actor(), key }
 }
 
-/// A line of text, trimmed.
+/// A line of text, trimmed; one that has to be there can be seen.
 fn text(what: &str, given: &str, min: usize) -> Result<String, Problem> {
     let text = given.trim();
-    if !(min..=TEXT_MAX).contains(&text.chars().count()) || text.chars().any(char::is_control) {
+    if !(min..=TEXT_MAX).contains(&text.chars().count())
+        || text.chars().any(char::is_control)
+        || (min > 0 && !is_readable(text))
+    {
         return Err(Problem::new(Code::BadRequest).detail(format!("{what} has {min} to {TEXT_MAX} characters.")));
     }
     Ok(text.to_owned())

@@ -222,6 +222,15 @@ impl From<sqlx::Error> for Problem {
             Some("shift_required") => Code::ShiftRequired.into(),
             Some("shift_currency") => Code::ShiftCurrency.into(),
             Some("shift_waits_for_cash") => Code::CashBesideCard.into(),
+            // Ids that come from the request's key. Under its event's lock the same request finds what it did; another
+            // one of another event, at the same time, comes to here.
+            Some(
+                "consignment_pkey"
+                | "consignment_sale_pkey"
+                | "partner_payment_pkey"
+                | "customer_hold_buyer_once"
+                | "lease_key_once",
+            ) => Code::IdempotencyMismatch.into(),
             _ => Self::internal(error),
         }
     }

@@ -270,6 +270,7 @@ async fn what_is_no_consignment_is_refused_and_changes_nothing() {
         (json!({ "seats": [], "section": "Stalls", "count": 2_001 }), "seats_too_many"),
         (json!({ "count": 1 }), "bad_request"),
         (json!({ "note": " " }), "bad_request"),
+        (json!({ "note": "\u{200b}" }), "bad_request"),
         (json!({ "note": "x".repeat(501) }), "bad_request"),
         (json!({ "event_id": 999 }), "event_unknown"),
         (json!({ "partner_id": Uuid::nil() }), "partner_unknown"),
@@ -287,6 +288,7 @@ async fn what_is_no_consignment_is_refused_and_changes_nothing() {
         (json!({ "code": "X".repeat(21), "name": "B" }), "bad_request"),
         (json!({ "code": "B", "name": " " }), "bad_request"),
         (json!({ "code": "B", "name": "a\u{7}" }), "bad_request"),
+        (json!({ "code": "B", "name": "\u{200b}\u{2060}" }), "bad_request"), // nobody would see whom they pay
         (json!({ "code": "B", "name": "B", "contact": "x".repeat(201) }), "bad_request"),
         (json!({ "code": "Atlas", "name": "Another" }), "name_taken"),
     ] {
@@ -305,6 +307,9 @@ async fn what_is_no_consignment_is_refused_and_changes_nothing() {
     assert_eq!(house.pay("k", 0, "transfer").await.code(), "bad_request");
     assert_eq!(house.pay("k", 1, "transfer").await.code(), "owes_less");
     house.sell(&made, "sold", &[0]).await.ok();
+    let unseen = json!({ "event_id": scene.event, "amount_minor": 1, "way": "transfer", "reference": "\u{200b}" });
+    let path = format!("{PARTNERS}/{}/payments", house.partner["partner_id"].as_str().expect("an id"));
+    assert_eq!(clerk.post(&path, unseen).await.code(), "bad_request");
     assert_eq!(house.pay("k", 4_500, "cash").await.code(), "shift_required");
     assert_eq!(house.statement().await["owed_minor"], 4_500);
     // Nobody else's order is on an account, and a seat leaves its consignment once, whatever wrote it.
@@ -382,5 +387,49 @@ async fn a_seat_that_is_reported_sold_as_the_cut_off_comes_is_the_partners_or_th
         assert_eq!(won, 1, "{a:?} {b:?} {c:?}");
         assert!([&a, &b, &c].iter().all(|x| x.status == StatusCode::OK || x.code() == "seats_not_consigned"));
     }
+    house.close().await;
+}
+
+/// Each event has a lock of its own, and a key is the terminal's: what one event's request did is not seen by another's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_key_at_two_events_at_once_is_one_request_and_a_mistake() {
+    let house = House::open().await;
+    let House { scene, clerk, boss, cut_off, .. } = &house;
+    let events = [scene.event, Rows::new(3, 20).open(scene.database.pool()).await];
+    let at = |event: i64, body: Value| {
+        let mut body = body;
+        body["event_id"] = json!(event);
+        body
+    };
+    let payments = format!("{PARTNERS}/{}/payments", house.partner["partner_id"].as_str().expect("an id"));
+    let mut sold = 0;
+    for round in 0..10 {
+        let key = format!("key-{round}");
+        let both = async |till: &Till, paths: [&str; 2], bodies: [Value; 2]| {
+            let [here, there] = bodies;
+            let (a, b) = tokio::join!(till.post_once(paths[0], &key, here), till.post_once(paths[1], &key, there));
+            let refused: Vec<&str> =
+                [&a, &b].into_iter().filter(|x| x.status != StatusCode::OK).map(Answer::code).collect();
+            assert_eq!(refused, ["idempotency_mismatch"], "{paths:?}: {a:?} {b:?}");
+        };
+        both(boss, [CONSIGN; 2], events.map(|event| at(event, house.asked(&[round])))).await;
+        let aside = |event| json!({ "event_id": event, "seats": [20 + round * 2], "name": "Ada", "until": cut_off });
+        both(clerk, ["/api/box-office/customer-holds"; 2], events.map(aside)).await;
+        let made = [
+            boss.post(CONSIGN, at(events[0], house.asked(&[40 + round]))).await.ok(),
+            boss.post(CONSIGN, at(events[1], house.asked(&[40 + round]))).await.ok(),
+        ];
+        let paths = made.each_ref().map(|made| of(made, "sales"));
+        both(clerk, [&paths[0], &paths[1]], [(); 2].map(|()| json!({ "seats": [40 + round] }))).await;
+        for path in &paths {
+            clerk.post(path, json!({ "seats": [40 + round] })).await; // so that it owes at both
+        }
+        sold += 2;
+        let paid =
+            |event| json!({ "event_id": event, "amount_minor": 100, "way": "transfer", "reference": "invoice 7" });
+        both(clerk, [&payments; 2].map(String::as_str), events.map(paid)).await;
+    }
+    assert_eq!(scene.count("select count(*) from consignment_sale").await, sold);
+    assert_eq!(scene.count("select count(*) from partner_payment").await, 10);
     house.close().await;
 }

@@ -43,6 +43,9 @@ async fn seats_are_put_aside_under_a_name_listed_sold_anywhere_and_let_go() {
     let held = clerk.post_once(HOLDS, "one", ask(&[0, 1], until)).await.ok();
     assert_eq!(clerk.post_once(HOLDS, "one", ask(&[0, 1], until)).await.ok(), held, "the same key is the same hold");
     assert_eq!(clerk.post_once(HOLDS, "one", ask(&[0, 2], until)).await.code(), "idempotency_mismatch");
+    let mut noted = ask(&[0, 1], until);
+    noted["note"] = json!("comes at seven");
+    assert_eq!(clerk.post_once(HOLDS, "one", noted).await.code(), "idempotency_mismatch", "it would not be written");
     assert_eq!((&held["seats"], &held["made_by"]), (&json!([0, 1]), &json!("Ada at Window 2")));
     assert_eq!(scene.fan().await.hold(event, &[0]).await.code(), "seats_unavailable");
     let told = story(&clerk, event, 0).await;

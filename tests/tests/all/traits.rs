@@ -177,6 +177,7 @@ async fn what_makes_no_sense_is_refused_and_changes_nothing() {
         (json!({ "seats": [1], "restricted_view": true, "reason": " " }), "bad_request"),
         (json!({ "seats": [1], "note": "x".repeat(121), "reason": "x" }), "bad_request"),
         (json!({ "seats": [1], "note": "a\nb", "reason": "x" }), "bad_request"),
+        (json!({ "seats": [1], "note": "\u{200b}", "reason": "x" }), "bad_request"),
         (json!({ "seats": [], "restricted_view": true, "reason": "x" }), "seats_empty"),
         (json!({ "seats": [1, 1], "restricted_view": true, "reason": "x" }), "seats_repeated"),
         (json!({ "seats": [1, 60], "restricted_view": true, "reason": "x" }), "seat_unknown"),
