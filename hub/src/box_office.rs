@@ -111,8 +111,8 @@ pub struct Sold {
 /// its hold: the same terminal gets the same order for the same tender, and nothing is sold twice. One that is sold
 /// already, by a card that could not be charged, is paid with the cash.
 pub async fn sell(pool: PgPool, basket: Basket, tendered: Tendered) -> Result<Sold, SaleError> {
-    let (hold_id, buyer_id) = (basket.hold_id, basket.buyer_id);
-    if let Some(sold) = already_sold(&pool, hold_id, buyer_id, &tendered).await? {
+    let (hold_id, buyer_id, actor) = (basket.hold_id, basket.buyer_id, basket.actor.clone());
+    if let Some(sold) = already_sold(&pool, hold_id, buyer_id, &tendered, &actor).await? {
         return Ok(sold);
     }
     if let (Some(order_id), Tendered::Cash { received_minor }) =
@@ -124,7 +124,7 @@ pub async fn sell(pool: PgPool, basket: Basket, tendered: Tendered) -> Result<So
     match sell_now(pool.clone(), basket, tendered.clone()).await {
         Ok(sold) => Ok(sold),
         // A second click came here while the first was selling: then it has sold by now.
-        Err(refusal) => already_sold(&pool, hold_id, buyer_id, &tendered).await?.ok_or(refusal),
+        Err(refusal) => already_sold(&pool, hold_id, buyer_id, &tendered, &actor).await?.ok_or(refusal),
     }
 }
 
@@ -157,9 +157,10 @@ async fn already_sold(
     hold_id: Uuid,
     buyer_id: Uuid,
     tendered: &Tendered,
+    actor: &Actor,
 ) -> Result<Option<Sold>, SaleError> {
     let row = sqlx::query!(
-        r#"select o.id, o.total_minor, t.kind, t.amount_minor, t.received_minor, t.reason, t.voucher_id
+        r#"select o.id, o.total_minor, t.kind, t.amount_minor, t.received_minor, t.reason, t.voucher_id, t.terminal_id
            from "order" o join tender t on t.order_id = o.id
            where o.hold_id = $1 and o.buyer_id = $2 and o.state = 'confirmed'
              and t.kind in ('cash', 'comp', 'voucher') and t.attempt_id is null limit 1"#,
@@ -175,7 +176,8 @@ async fn already_sold(
         Tendered::Voucher { voucher_id } => row.voucher_id == Some(*voucher_id),
         Tendered::Card { .. } | Tendered::Exchanged | Tendered::Account { .. } => false,
     };
-    if !same {
+    // Seats that are put aside are sold at any counter: what was paid for them lies in one drawer.
+    if !same || row.terminal_id != actor.terminal_id() {
         return Err(SaleError::SoldOtherwise); // the money in the drawer would not be what the books say
     }
     let change_minor = row.received_minor.map_or(0, |received| received - row.amount_minor);

@@ -25,6 +25,10 @@ impl Actor {
         &self.name
     }
 
+    pub fn terminal_id(&self) -> Option<Uuid> {
+        self.terminal_id
+    }
+
     /// Where there is a drawer.
     pub fn is_at_terminal(&self) -> bool {
         self.terminal_id.is_some()

@@ -430,9 +430,8 @@ impl From<SaleError> for Problem {
             SaleError::Confirm(error) => error.into(),
             SaleError::Due(error) => error.into(),
             SaleError::TooLittleCash { total_minor, currency } => too_little_cash(total_minor, currency),
-            SaleError::SoldOtherwise => {
-                Problem::new(Code::IdempotencyMismatch).detail("This hold was sold for another tender.")
-            }
+            SaleError::SoldOtherwise => Problem::new(Code::IdempotencyMismatch)
+                .detail("This hold was sold for another tender, or at another counter."),
             SaleError::Database(error) => error.into(),
         }
     }

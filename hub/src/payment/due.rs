@@ -94,7 +94,7 @@ async fn lock(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<Due> {
 }
 
 /// An order that is due is paid in cash over the counter. Returns the change, in minor units. Told again with the same
-/// cash, it has been paid.
+/// cash at the same terminal, it has been paid.
 pub async fn pay_in_cash(pool: &PgPool, order_id: Uuid, received_minor: i64, actor: &Actor) -> Result<i64, DueError> {
     let (pool, actor) = (pool.clone(), actor.clone());
     db::write(async move {
@@ -142,11 +142,13 @@ pub async fn pay_in_cash(pool: &PgPool, order_id: Uuid, received_minor: i64, act
     .await
 }
 
-/// The change, if the order was paid with this cash, and nothing beside it.
+/// The change, if the order was paid with this cash at this terminal, and nothing beside it. The same sum in another
+/// drawer is another customer's, or a second time this one's.
 async fn was_paid_so(tx: &mut Tx, order_id: Uuid, received_minor: i64) -> sqlx::Result<Option<i64>> {
     sqlx::query_scalar!(
         r#"select received_minor - amount_minor as "change!" from tender
-           where order_id = $1 and kind = 'cash' and attempt_id is null and received_minor = $2"#,
+           where order_id = $1 and kind = 'cash' and attempt_id is null and received_minor = $2
+             and terminal_id is not distinct from acting_terminal()"#,
         order_id,
         received_minor
     )
@@ -250,11 +252,13 @@ async fn cash_back(tx: &mut Tx, order_id: Uuid, cash: Cash, why: &str, now: Date
     Ok(back.iter().sum())
 }
 
-/// Of an order that is over: the cash beside its card that somebody has handed back.
+/// Of an order that is over: the cash beside its card that was handed back at this terminal. Another one hands out
+/// nothing more.
 async fn handed_back(tx: &mut Tx, order_id: Uuid) -> sqlx::Result<i64> {
     sqlx::query_scalar!(
-        r#"select coalesce(sum(refunded_minor), 0)::bigint as "back!" from tender
-           where order_id = $1 and attempt_id is not null"#,
+        r#"select coalesce(sum(r.amount_minor), 0)::bigint as "back!" from refund r join tender t on t.id = r.tender_id
+           where t.order_id = $1 and t.attempt_id is not null and r.kind = 'cash' and r.state = 'succeeded'
+             and r.terminal_id is not distinct from acting_terminal()"#,
         order_id
     )
     .fetch_one(&mut **tx)

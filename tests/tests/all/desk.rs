@@ -75,8 +75,11 @@ async fn seats_are_put_aside_under_a_name_listed_sold_anywhere_and_let_go() {
     let quote = format!("/api/box-office/holds/{}/quote", held["hold_id"].as_str().unwrap());
     assert_eq!(kiosk.post(&quote, json!({ "buyer_id": held["buyer_id"] })).await.code(), "hold_unknown");
     let cash = json!({ "kind": "cash", "received_minor": 20_000 });
-    let sold = scene.till.post("/api/box-office/sales", for_sale(&held, cash)).await.ok();
+    let sold = scene.till.post("/api/box-office/sales", for_sale(&held, cash.clone())).await.ok();
     assert_eq!(sold["order"]["state"], "confirmed");
+    scene.till.post("/api/box-office/sales", for_sale(&held, cash.clone())).await.ok();
+    // Two of a family pay for the same seats at two counters: the second one's money is not taken.
+    assert_eq!(clerk.post("/api/box-office/sales", for_sale(&held, cash)).await.code(), "idempotency_mismatch");
 
     let release = format!("{HOLDS}/{}/release", group["hold_id"].as_str().unwrap());
     let reason = json!({ "reason": "they called" });

@@ -160,6 +160,9 @@ async fn a_capture_that_fails_leaves_the_cards_part_to_be_paid() {
     assert_eq!((&paid["order"]["state"], &paid["change_minor"]), (&json!("confirmed"), &json!(CASH)));
     let again = counter.till.post(&pay, json!({ "received_minor": TOTAL })).await.ok();
     assert_eq!(again["change_minor"], json!(CASH), "told again");
+    let elsewhere = Till::enrol(&counter.scene.database, &counter.scene.hub.url(), "Counter 9").await;
+    let twice = elsewhere.post(&pay, json!({ "received_minor": TOTAL })).await;
+    assert_eq!(twice.code(), "order_not_open", "the same sum at another counter is paid a second time");
     assert_eq!(counter.drawer().await, FLOAT + TOTAL);
     counter.till.refund(&due, "back", seats(&[1, 2], "on_sale")).await.ok();
     assert_eq!(counter.drawer().await, FLOAT);
@@ -177,6 +180,9 @@ async fn whoever_gives_such_an_order_up_gets_the_cash_back_at_once_or_is_owed_it
         assert_eq!(back["cash_back_minor"], json!(CASH), "told again, it is the same cash");
         assert_eq!(counter.drawer().await, FLOAT);
     }
+    let elsewhere = Till::enrol(&counter.scene.database, &counter.scene.hub.url(), "Counter 9").await;
+    let back = elsewhere.post(&give_up, said.clone()).await.ok();
+    assert_eq!(back["cash_back_minor"], json!(0), "nobody hands it out a second time");
 
     // The customer has gone, and nobody pays: the seats go back by themselves, the cash can't.
     let late = counter.due().await;
