@@ -5,7 +5,16 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 
 import { HUNG } from './house.mjs';
-import { CLERK, Counters, DECLINED, holdCard, openShift, SUPERVISOR } from './till.mjs';
+import {
+  CLERK,
+  Counters,
+  DECLINED,
+  holdCard,
+  openHall,
+  openShift,
+  signIn,
+  SUPERVISOR,
+} from './till.mjs';
 
 const [FREE, HELD, SOLD] = [0, 1, 2];
 let at;
@@ -58,6 +67,29 @@ test('a card that fails after the sale is followed by another one at the reader'
      join tender t on t.order_id = o.id join attempt a on a.tender_id = t.id where o.code = '${code}' group by o.id`,
   );
   assert.equal(kept, 'confirmed|t');
+});
+
+test('a counter that is left alone locks itself, but not while a card is at its reader', async () => {
+  const name = await at.stand(CLERK);
+  await at.house.sql(
+    `update terminal set profile = profile || '{"lock_after_s": 30}' where name = '${name}'`,
+  );
+  await at.page.keyboard.press('F12');
+  await at.page.reload();
+  await signIn(at.page, CLERK);
+  await openHall(at.page, at.event.id);
+  const code = await sellUnpaid(name);
+  await at.click('to-due');
+  await at.says('order', code);
+  await at.click('pay-due-card');
+  await at.shows('card-waiting');
+  await at.page.evaluate(() => (globalThis.wrongByMs = 60_000)); // nobody has touched it for so long
+  await at.page.waitForTimeout(2_500); // it looks each second
+  assert.ok(await at.page.getByTestId('card-waiting').isVisible());
+  await holdCard(at.house, name);
+  await at.shows('sign-in-form', 3 * HUNG);
+  const state = await at.house.sql(`select state from "order" where code = '${code}'`);
+  assert.equal(state, 'confirmed', 'it was paid before');
 });
 
 test('a reader that is stopped leaves it due, and another counter takes cash', async () => {

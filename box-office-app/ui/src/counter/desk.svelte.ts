@@ -10,6 +10,7 @@ let tab = $state<Tab>('sell');
 let wanted = $state.raw<{ words: string } | { order: string } | null>(null);
 let exchange = $state.raw<Exchange | null>(null);
 let selling = $state.raw<CustomerHold | null>(null);
+let dueAtReader = $state(false);
 
 export const desk = {
   get tab(): Tab {
@@ -48,6 +49,13 @@ export const desk = {
   },
   endExchange() {
     exchange = null;
+  },
+  /** Whether a card is held to the reader for what an order owes. */
+  get dueAtReader(): boolean {
+    return dueAtReader;
+  },
+  set dueAtReader(now: boolean) {
+    dueAtReader = now;
   },
   /** Seats that were put aside, whose customer has come. */
   get selling() {
