@@ -42,6 +42,9 @@ import type {
   TillTender,
   TraitsSet,
   TraitsWish,
+  UntilSold,
+  UntilSoldList,
+  UntilSoldWish,
   Voucher,
   VoucherMade,
   VoucherWish,
@@ -137,6 +140,13 @@ export class TillHub extends Requests {
   /** Whatever can be of a section. */
   setSection = (event: number, verb: SeatVerb, section: string, reason: string) =>
     this.again<SectionBlocked>(`${AT}/events/${event}/${verb}`, { section, reason });
+  /** What waits until the others are sold. */
+  untilSold = (event: number) => this.get<UntilSoldList>(`${AT}/events/${event}/until-sold`);
+  waitUntilSold = (event: number, wish: UntilSoldWish) =>
+    this.once<UntilSold>('till.until-sold', `${AT}/events/${event}/until-sold`, wish);
+  /** On sale now, or blocked for good. */
+  endUntilSold = (id: string, verb: 'open' | 'drop', reason: string) =>
+    this.again<UntilSold>(`${AT}/until-sold/${id}/${verb}`, { reason });
   /** What seats are for this performance; a companion's seat goes with its place. */
   setTraits = (event: number, wish: TraitsWish) =>
     this.again<TraitsSet>(`${AT}/events/${event}/traits`, wish);

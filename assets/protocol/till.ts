@@ -227,6 +227,32 @@ export interface TraitsSet {
   sold: number[];
 }
 
+/** Seats that are blocked until the others are sold; then they go on sale by themselves. */
+export interface UntilSold {
+  until_sold_id: string;
+  event_id: number;
+  /** Those that wait still. */
+  seats: number[];
+  reason: string;
+  made_by: string;
+  made_at: string;
+  /** By itself, by hand, or they stayed blocked. Left out: they wait. */
+  outcome?: 'sold_out' | 'on_sale' | 'dropped';
+  ended_at?: string;
+  ended_by?: string;
+  /** How many were put on sale as it ended. */
+  opened?: number;
+}
+
+/** What waits at an event, and how many seats fans could still buy or get back before it goes on sale. */
+export interface UntilSoldList {
+  rules: UntilSold[];
+  left: { free: number; held: number };
+}
+
+export type UntilSoldWish =
+  { seats: number[]; reason: string } | { section: string; reason: string };
+
 export interface SeatStory {
   event_id: number;
   seat_no: number;

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 mod free; // seats that can be given to somebody
 mod blocking; // seats out of a sale, and back into it
+pub mod until_sold; // seats that wait until the others are sold
 pub mod customer; // seats put aside under a name
 mod papers; // what staff do with tickets: reissue, print, send again
 pub mod voucher; // seats promised to whoever brings a code

@@ -154,7 +154,7 @@ section!(Mail {
     retry_max_s: i64,
     give_up_h: i64,
 });
-section!(BoxOffice { time_zone: String, day_begins_h: i64, reader_ask_s: u32 });
+section!(BoxOffice { time_zone: String, day_begins_h: i64, reader_ask_s: u32, until_sold_look_s: u64 });
 section!(Retention { tick_s: u64, provider_days: i32, people_days: i32 });
 section!(Gate {
     tick_ms: u64,

@@ -26,7 +26,7 @@ use self::{
 use crate::{
     admission,
     auth::Auth,
-    box_office::readers,
+    box_office::{readers, until_sold},
     catalog::cache::EventCache,
     clock,
     config::Config,
@@ -202,6 +202,8 @@ pub async fn start(config: Config, options: StartOptions) -> anyhow::Result<Runn
         tasks.spawn("sweeper", hold::sweeper::run(sweeper, hub.pool.clone(), hub.desks.clone(), keep_h, stop.clone()));
         let ask_s = hub.config.box_office.reader_ask_s;
         tasks.spawn("readers", readers::run(hub.payments.clone(), hub.pool.clone(), ask_s, stop.clone()));
+        let look_s = hub.config.box_office.until_sold_look_s;
+        tasks.spawn("until sold", until_sold::run(hub.pool.clone(), look_s, stop.clone()));
         tasks.spawn("payments", hub.payments.clone().run(hub.pool.clone(), stop.clone()));
         tasks.spawn("watch", watch::run(hub.pool.clone(), hub.metrics.clone(), stop.clone()));
         tasks.spawn("mail", send_mail(hub.clone(), post));

@@ -359,6 +359,17 @@ invariants! {
         ) as m
         limit $1"#;
 
+    /// A seat that waits until the others are sold is blocked, by the last thing that anybody did to it, and its rule goes on.
+    waiting_seat_mismatch: r#"
+        select s.event_id as "event_id?", format('seat %s waits by rule %s', s.seat_no, s.until_sold_id) as "what!"
+        from event_seat s left join until_sold u on u.id = s.until_sold_id and u.event_id = s.event_id and u.ended_at is null
+        where ($2::bigint[] is null or s.event_id = any ($2))
+          and s.until_sold_id is not null
+          and (u.id is null or s.status <> 3
+               or 'wait' is distinct from (select n.verb from seat_note n where n.event_id = s.event_id and n.seat_no = s.seat_no
+                                           order by n.id desc limit 1))
+        limit $1"#;
+
     /// What is on an account is on that of the partner whose consignment it was sold from, and cash that a partner paid
     /// lies in a drawer.
     account_mismatch: r#"

@@ -18,6 +18,7 @@ pub mod staff; // orders as staff see them
 pub mod box_office; // what a terminal asks of a hub
 pub mod voucher; // seats for nothing, for whoever brings a code
 pub mod consign; // seats that a partner sells elsewhere
+pub mod until_sold; // seats that wait until the others are sold
 pub mod lease; // selling without a network
 pub mod terminal; // how terminals are, and what is done about them
 pub mod clerk; // who stands at a counter, and what they may do

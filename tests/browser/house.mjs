@@ -141,11 +141,12 @@ export class House {
     return (await run).stdout;
   }
 
-  /** Imports a plan and puts an event on it, as an operator does on the command line. */
-  async putOn(plan, event, venueName) {
+  /** Imports a plan (with the file beside it) and puts an event on it, as an operator does on the command line. */
+  async putOn(plan, event, venueName, beside) {
     const planFile = join(this.#data, `${event.slug}-plan.json`);
     const eventFile = join(this.#data, `${event.slug}.json`);
     await writeFile(planFile, JSON.stringify(plan));
+    if (beside) await writeFile(planFile.replace('.json', '.seats.json'), JSON.stringify(beside));
     await writeFile(eventFile, JSON.stringify(event));
     const place = ['--venue', event.venue, '--city', 'Berlin', '--time-zone', 'Europe/Berlin'];
     if (venueName) place.push('--venue-name', venueName);

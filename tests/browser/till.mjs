@@ -207,9 +207,11 @@ export class Counters {
   page;
   #count = 0;
 
-  static async open(event) {
+  /** `putOn`: what is done at the house first, such as putting the event on. */
+  static async open(event, putOn = async () => {}) {
     const counters = new Counters();
     counters.house = await House.open();
+    await putOn(counters.house);
     counters.chrome = await browser();
     counters.screens = await screensOf(counters.house);
     await hire(counters.house, CLERK, 'clerk');

@@ -45,7 +45,7 @@ const CASH_MINOR_MAX: i64 = 999_999_999;
 /// No order may cost more.
 const PRICE_MINOR_MAX: i64 = 99_999_999;
 /// Seats that one call may block or unblock.
-const BLOCK_SEATS_MAX: usize = 10_000;
+pub(super) const BLOCK_SEATS_MAX: usize = 10_000;
 /// Seats of which one call may say what they are.
 const TRAIT_SEATS_MAX: usize = 1_000;
 /// A word to whoever buys a seat is read on a phone.

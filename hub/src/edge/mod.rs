@@ -20,6 +20,7 @@ pub mod duty; // staff sign in at a terminal
 pub mod desk; // seats put aside, a seat's story, will-call
 pub mod vouchers; // seats for nothing, for whoever brings a code
 pub mod consign; // seats that a partner sells elsewhere
+pub mod until_sold; // seats that wait until the others are sold
 pub mod shifts; // the drawer of a terminal, and the day's lock
 pub mod members; // who is of the staff
 pub mod staff; // refunds, the gate, what is not settled
@@ -99,6 +100,9 @@ fn api() -> OpenApiRouter<Hub> {
         .routes(routes!(box_office::revive))
         .routes(routes!(box_office::kill))
         .routes(routes!(box_office::set_traits))
+        .routes(routes!(until_sold::until_sold, until_sold::wait_until_sold))
+        .routes(routes!(until_sold::open_until_sold))
+        .routes(routes!(until_sold::drop_until_sold))
         .routes(routes!(desk::customer_holds, desk::put_aside))
         .routes(routes!(desk::release_customer_hold))
         .routes(routes!(desk::seat_story))

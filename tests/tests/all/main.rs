@@ -31,6 +31,7 @@ mod split;
 mod traits; // what a seat is for one performance
 mod vouchers; // seats for nothing, for whoever brings a code
 mod consign; // seats that a partner sells elsewhere
+mod until_sold; // seats that wait until the others are sold
 mod staff; // who stands at an attended counter, and what they may do
 mod shift; // a drawer, from its float to its Z report
 mod looking_up; // an order, by whatever somebody has

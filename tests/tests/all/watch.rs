@@ -215,6 +215,22 @@ const BROKEN: &[(&str, &str, &str)] = &[
         "delete from consignment_seat where seat_no = 2",
     ),
     (
+        "waiting_seat_mismatch", // of a rule that there is not
+        "alter table event_seat disable trigger user;
+         insert into seat_note (event_id, seat_no, verb, reason, actor, created_at) values (1, 4, 'wait', 'r', 'S', now());
+         update event_seat set status = 3, until_sold_id = id(1) where seat_no = 4;
+         alter table event_seat enable trigger user",
+        "update event_seat set status = 0, until_sold_id = null where seat_no = 4",
+    ),
+    (
+        "waiting_seat_mismatch", // of a seat that was given up since
+        "insert into until_sold (id, event_id, body_hash, reason, made_by, terminal_id, made_at)
+             values (id(1), 1, '', 'r', 'S', id(1), now());
+         insert into seat_note (event_id, seat_no, verb, reason, actor, created_at) values (1, 4, 'kill', 'r', 'S', now());
+         update event_seat set status = 3, until_sold_id = id(1) where seat_no = 4",
+        "update event_seat set status = 0, until_sold_id = null where seat_no = 4",
+    ),
+    (
         "account_mismatch",
         "alter table tender disable trigger user;
          insert into tender (id, order_id, kind, amount_minor, created_at) values (id(9), id(2), 'account', 0, now());

@@ -1,6 +1,13 @@
 // The honest state of a sale, from the hub's state, its clock, and what is really left.
 
-import type { EventPage, EventSummary, Sale } from '../../../protocol/index.ts';
+import {
+  SeatFlag,
+  Status,
+  type EventPage,
+  type EventSummary,
+  type Sale,
+} from '../../../protocol/index.ts';
+import type { Board } from '../../../seat-map/index.ts';
 import type { Key } from './text.svelte.ts';
 
 export type SaleState = Sale | 'low' | 'opening';
@@ -33,6 +40,17 @@ export function saleState(
     return 'closed';
   if (event.sale === 'on_sale' && free > 0 && free < event.seats_total * LOW_SHARE) return 'low';
   return event.sale;
+}
+
+/** Whether all that is free are places to stand, in a hall that has seats as well. */
+export function standingOnly({ status, plan }: Board): boolean {
+  let seats = false;
+  for (let seat = 0; seat < plan.count; seat++) {
+    if (plan.flags[seat] & (SeatFlag.standing | SeatFlag.retired)) continue;
+    if (status[seat] === Status.available) return false;
+    seats = true;
+  }
+  return seats;
 }
 
 export function canBuy(state: SaleState): boolean {

@@ -26,6 +26,8 @@ export const VERBS: Record<string, string> = {
   seat_unblock: 'put back on sale',
   seat_kill: 'given up for good',
   seat_revive: 'revived',
+  seat_wait: 'blocked until the rest is sold',
+  until_sold: 'on sale since the rest is sold',
   seat_trait: 'other seats for one performance',
   shift_open: 'shift opened',
   shift_drop: 'into the safe',

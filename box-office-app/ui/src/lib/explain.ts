@@ -39,6 +39,8 @@ const TEXTS: Record<string, string> = {
   name_taken: 'Somebody else has this name or code.',
   consignment_over: 'The cut-off has come: what was not sold is on sale again.',
   seats_not_consigned: 'The partner does not have some of these seats any more. Look again.',
+  until_sold_over: 'They wait no more: somebody else was faster. Look again.',
+  nothing_left: 'The others are sold already: put these on sale instead.',
   owes_less: 'The partner does not owe so much.',
   order_on_account: 'A partner owes for this order: give it back, and sell the other evening anew.',
   payment_gate_closed: 'No cards are taken now. Cash still works.',

@@ -90,7 +90,12 @@ mod tests {
 
     #[test]
     fn what_comes_after_midnight_is_the_evenings() {
-        let house = config::BoxOffice { time_zone: "Europe/Berlin".to_owned(), day_begins_h: 5, reader_ask_s: 30 };
+        let house = config::BoxOffice {
+            time_zone: "Europe/Berlin".to_owned(),
+            day_begins_h: 5,
+            reader_ask_s: 30,
+            until_sold_look_s: 3,
+        };
         let day = |text: &str| business_day(&house, text.parse().unwrap()).to_string();
         assert_eq!(day("2026-07-01T02:59:59Z"), "2026-06-30", "one second before five in the morning");
         assert_eq!(day("2026-07-01T03:00:00Z"), "2026-07-01");
