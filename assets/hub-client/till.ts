@@ -127,6 +127,9 @@ export class TillHub extends Requests {
   /** Back on sale before the cut-off. */
   returnConsigned = (id: string, seats: number[], reason: string) =>
     this.again<Consignment>(`${AT}/consignments/${id}/returns`, { seats, reason });
+  /** While it has not come. */
+  moveCutOff = (id: string, until: string, reason: string) =>
+    this.again<Consignment>(`${AT}/consignments/${id}/cut-off`, { until, reason });
   statement = (partner: string, event: number) =>
     this.get<Statement>(`${AT}/partners/${partner}/statement?event_id=${event}`);
   payAccount = (partner: string, wish: PartnerPaymentWish) =>

@@ -51,7 +51,7 @@ pub struct ConsignRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
     /// The cut-off, when what is not reported sold goes back on sale by itself: a minute from now at least, and the end of
-    /// the event's sale at most.
+    /// the event's sale, or its beginning, at most.
     pub until: DateTime<Utc>,
     /// What for: 1 to 500 characters.
     pub note: String,
@@ -107,6 +107,17 @@ pub struct ConsignedReturnRequest {
     /// All that is open, if left out. Seats that went back already are no error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seats: Option<Vec<i32>>,
+    /// 1 to 500 characters.
+    pub reason: String,
+}
+
+/// `POST /api/box-office/consignments/{id}/cut-off`: a supervisor moves it while it has not come. What is open stays the
+/// partner's until then.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CutOffRequest {
+    /// As of a new one.
+    pub until: DateTime<Utc>,
     /// 1 to 500 characters.
     pub reason: String,
 }

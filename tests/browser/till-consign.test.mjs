@@ -86,6 +86,36 @@ test('a partner is given seats, reports some sold and some back, and pays what i
   );
 });
 
+test('a cut-off is moved by a supervisor’s word, and is told', async () => {
+  await at.stand(CLERK);
+  await at.click('house');
+  const [seat] = await at.free(1);
+  await at.touch([seat]);
+  await at.click('consign');
+  await at.fill('consign-note', 'a late coach');
+  await at.page.getByTestId('consign-partner').selectOption({ index: 0 });
+  await at.click('consign-go');
+  await approve(at.page, SUPERVISOR);
+  await at.becomes(seat, HELD);
+  await at.page.keyboard.press('F4');
+  await at.fill('waiting-find', 'late coach');
+  await at.click('consigned-cut-off');
+  assert.ok(await at.page.getByTestId('cut-off-go').isDisabled(), 'not without a reason');
+  await at.fill('cut-off-until', '2001-01-01T10:00');
+  await at.fill('cut-off-reason', 'it broke down');
+  await at.page.keyboard.press('Enter');
+  await approve(at.page, SUPERVISOR);
+  await at.says('cut-off-message', /from a minute/);
+  await at.click('cut-off-until-0');
+  await at.click('cut-off-go');
+  await approve(at.page, SUPERVISOR);
+  await at.page.getByTestId('cut-off-dialog').waitFor({ state: 'detached', timeout: HUNG });
+  const who = await at.house.sql(
+    `select s.name || ': ' || reason from audit a join staff s on s.id = a.staff_id where verb = 'consign_cut_off'`,
+  );
+  assert.equal(who, `${SUPERVISOR.name}: it broke down`);
+});
+
 test('the cut-off that a clerk types is the hub’s to refuse, and is told', async () => {
   await at.stand(SUPERVISOR);
   await at.click('house');

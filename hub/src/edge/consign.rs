@@ -8,8 +8,8 @@ use axum::{
 };
 use chrono::{SecondsFormat, SubsecRound};
 use fullhouse_protocol::consign::{
-    ConsignRequest, ConsignedReturnRequest, ConsignedSale, ConsignedSaleRequest, Consignment, Consignments, Partner,
-    PartnerPaymentRequest, PartnerRequest, Partners, Statement,
+    ConsignRequest, ConsignedReturnRequest, ConsignedSale, ConsignedSaleRequest, Consignment, Consignments,
+    CutOffRequest, Partner, PartnerPaymentRequest, PartnerRequest, Partners, Statement,
 };
 use serde::Deserialize;
 use sqlx::PgPool;
@@ -138,6 +138,21 @@ pub async fn return_consigned(
     Ok(Json(consign::give_back(pool, by(&acting, String::new()), consignment_id, seats, reason).await?))
 }
 
+/// Moves the cut-off of a consignment that runs, to an earlier time or a later one. Again: it is so.
+#[utoipa::path(post, path = "/api/box-office/consignments/{id}/cut-off", tag = "box office", request_body = CutOffRequest,
+    params(("id" = Uuid, Path)),
+    responses((status = 200, body = Consignment), (status = "4XX", description = "`forbidden`, `role_too_low`, `bad_request`, `consignment_unknown`, `consignment_over`, `seats_not_consigned`: none is open, `until_invalid`, `event_cancelled`")))]
+pub async fn move_cut_off(
+    State(pool): State<PgPool>,
+    Supervisor(acting): Supervisor,
+    PathId(consignment_id): PathId<Uuid>,
+    Body(body): Body<CutOffRequest>,
+) -> Result<Json<Consignment>, Problem> {
+    let reason = checked_reason(&body.reason)?;
+    let until = body.until.trunc_subsecs(6);
+    Ok(Json(consign::cut_off(pool, by(&acting, String::new()), consignment_id, until, reason).await?))
+}
+
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -203,7 +218,7 @@ impl From<ConsignError> for Problem {
             ConsignError::PartnerUnknown => Code::PartnerUnknown.into(),
             ConsignError::CodeTaken => Problem::new(Code::NameTaken).detail("Another partner has this code."),
             ConsignError::UntilInvalid { latest } => Problem::new(Code::UntilInvalid)
-                .detail("A cut-off is a minute from now at least, and the end of the event's sale at most.")
+                .detail("A cut-off is a minute from now at least, and the end of the event's sale, or its beginning, at most.")
                 .with("latest", latest.to_rfc3339_opts(SecondsFormat::AutoSi, true)),
             ConsignError::NotFree(error) => error.into(),
             ConsignError::TooMany => Problem::new(Code::SeatsTooMany).with("limit", SEATS_MAX),

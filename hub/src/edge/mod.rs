@@ -115,6 +115,7 @@ fn api() -> OpenApiRouter<Hub> {
         .routes(routes!(consign::consignments))
         .routes(routes!(consign::sell_consigned))
         .routes(routes!(consign::return_consigned))
+        .routes(routes!(consign::move_cut_off))
         .routes(routes!(consign::statement))
         .routes(routes!(consign::pay_account))
         .routes(routes!(desk::will_call))

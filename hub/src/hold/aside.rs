@@ -118,6 +118,44 @@ pub async fn give_back(
     outbox::append(tx, event_id, now, &changes).await
 }
 
+/// A live hold ends at another time, and so do its seats. That it has not ended was asked for in the same transaction.
+pub async fn end_at(
+    tx: &mut Tx,
+    event_id: i64,
+    hold_id: Uuid,
+    until: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    let seat_nos = sqlx::query_scalar!(
+        "update hold set held_until = $2, version = version + 1 where id = $1 and state = 'live' and held_until > $3
+         returning seat_nos",
+        hold_id,
+        until,
+        now
+    )
+    .fetch_optional(&mut **tx)
+    .await?
+    .ok_or_else(|| sqlx::Error::Protocol("a hold has ended".into()))?;
+    let moved = sqlx::query!(
+        "update event_seat set held_until = $4, version = version + 1
+         where event_id = $1 and seat_no = any($2) and hold_id = $3 and status = 1 returning seat_no, version",
+        event_id,
+        &seat_nos,
+        hold_id,
+        until
+    )
+    .fetch_all(&mut **tx)
+    .await?;
+    if moved.len() != seat_nos.len() {
+        return Err(sqlx::Error::Protocol(format!("{} of {} seats held longer", moved.len(), seat_nos.len())));
+    }
+    let changes: Vec<SeatChange> = moved
+        .into_iter()
+        .map(|s| SeatChange { seat_no: s.seat_no, status: Status::Held, version: s.version, held_until: Some(until) })
+        .collect();
+    outbox::append(tx, event_id, now, &changes).await
+}
+
 /// Seats of a live hold become another buyer's, until the same time. That they are its own was asked for in the same
 /// transaction.
 pub async fn hand_on(

@@ -50,6 +50,12 @@ impl House {
         self.boss.post(CONSIGN, self.asked(seats)).await.ok()
     }
 
+    async fn consigned_until(&self, seats: &[i32], until: DateTime<Utc>) -> Value {
+        let mut asked = self.asked(seats);
+        asked["until"] = json!(until);
+        self.boss.post(CONSIGN, asked).await.ok()
+    }
+
     async fn sell(&self, consignment: &Value, key: &str, seats: &[i32]) -> Answer {
         self.clerk.post_once(&of(consignment, "sales"), key, json!({ "seats": seats })).await
     }
@@ -324,6 +330,97 @@ async fn what_is_no_consignment_is_refused_and_changes_nothing() {
     assert_eq!(fullhouse::db::constraint(&refused), Some("consignment_seat_ends_once"));
     let kiosk = Till::enrol_as("kiosk", &scene.database, &scene.hub.url(), "Foyer").await;
     assert_eq!(kiosk.get(PARTNERS).await.code(), "forbidden");
+    house.close().await;
+}
+
+#[tokio::test]
+async fn the_cut_off_moves_while_it_has_not_come() {
+    let house = House::open().await;
+    let House { scene, clerk, boss, cut_off, .. } = &house;
+    let made = house.consigned(&[0, 1, 2]).await;
+    let path = of(&made, "cut-off");
+    let asked = |until: DateTime<Utc>| json!({ "until": until, "reason": "their coach is late" });
+    let later = *cut_off + TimeDelta::hours(3);
+    assert_eq!(clerk.post(&path, asked(later)).await.code(), "role_too_low");
+    assert_eq!(boss.post(&path, json!({ "until": later, "reason": " " })).await.code(), "bad_request");
+    let begins: DateTime<Utc> =
+        sqlx::query_scalar("select starts_at from event").fetch_one(scene.database.pool()).await.expect("an event");
+    scene.run("update event set off_sale_at = starts_at + interval '1 hour'").await;
+    for (until, code) in [
+        (begins + TimeDelta::seconds(1), "until_invalid"),
+        (scene.clock.now().await + TimeDelta::seconds(59), "until_invalid"),
+    ] {
+        assert_eq!(boss.post(&path, asked(until)).await.code(), code, "{until}");
+    }
+    house.sell(&made, "one", &[2]).await.ok();
+    let moved = boss.post(&path, asked(later)).await.ok();
+    assert_eq!(boss.post(&path, asked(later)).await.ok(), moved, "again: it is so");
+    scene.clock.advance(TimeDelta::hours(4)).await;
+    assert_eq!(scene.fan().await.hold(scene.event, &[0]).await.code(), "seats_unavailable", "theirs still");
+    house.sell(&made, "two", &[0]).await.ok();
+    scene.database.no_invariant_is_broken().await;
+
+    // Earlier as well, and maps know when; what has come does not move.
+    let soon = scene.clock.now().await + TimeDelta::minutes(2);
+    boss.post(&path, asked(soon)).await.ok();
+    scene.clock.advance(TimeDelta::minutes(2)).await;
+    let late = boss.post(&path, asked(later)).await;
+    assert_eq!(late.code(), "consignment_over");
+    scene.fan().await.hold(scene.event, &[1]).await.ok();
+    let log = "select count(*) from audit where verb = 'consign_cut_off' and reason = 'their coach is late'
+               and staff_id is not null and detail like 'of Atlas Travel: %, not %, % seats: %'";
+    assert_eq!(scene.count(log).await, 2);
+
+    let nobodys = json!({ "consignment_id": Uuid::nil() });
+    assert_eq!(boss.post(&of(&nobodys, "cut-off"), asked(begins)).await.code(), "consignment_unknown");
+    let all = house.consigned_until(&[10], begins).await;
+    house.sell(&all, "all", &[10]).await.ok();
+    let none = boss.post(&of(&all, "cut-off"), asked(begins - TimeDelta::hours(1))).await;
+    assert_eq!((none.code(), &none.body["seats"]), ("seats_not_consigned", &json!([])), "none is open");
+    house.close().await;
+}
+
+/// The cut-off comes as it is moved, and a fan waits for its seat: the partner's still, or the fan's, and nobody's twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cut_off_that_comes_as_it_is_moved_has_one_winner() {
+    let house = House::open().await;
+    let House { scene, boss, .. } = &house;
+    let both = look_then_write(
+        scene.database.pool(),
+        &["create table naive_time (until text, held text)", "insert into naive_time values ('now', null)"],
+        [
+            ("select held is null from naive_time", "update naive_time set until = 'tomorrow'"),
+            ("select until = 'now' from naive_time", "update naive_time set held = 'a fan'"),
+        ],
+    )
+    .await;
+    assert_eq!(both, 2, "the race exists");
+
+    let (mut moved, mut over) = (0, 0);
+    for round in 0..20 {
+        let now = scene.clock.now().await;
+        let made = house.consigned_until(&[round], now + TimeDelta::minutes(2)).await;
+        let fan = scene.fan().await;
+        let later = json!({ "until": now + TimeDelta::hours(1), "reason": "more time" });
+        let path = of(&made, "cut-off");
+        let (moving, next) = tokio::join!(boss.post(&path, later), async {
+            scene.clock.advance(TimeDelta::minutes(2)).await;
+            fan.hold(scene.event, &[round]).await
+        });
+        match (moving.status, next.status) {
+            (StatusCode::OK, _) => {
+                assert_eq!(next.code(), "seats_unavailable");
+                moved += 1;
+            }
+            (_, StatusCode::OK) => {
+                assert_eq!(moving.code(), "consignment_over");
+                over += 1;
+            }
+            _ => panic!("nobody got it: {moving:?}, {next:?}"),
+        }
+        scene.database.no_invariant_is_broken().await;
+    }
+    eprintln!("{moved} moved, {over} after the cut-off");
     house.close().await;
 }
 

@@ -58,6 +58,7 @@ const COUNTER: &[Route] = &[
     ("POST", "/api/box-office/consignments"),
     ("POST", "/api/box-office/consignments/*/sales"),
     ("POST", "/api/box-office/consignments/*/returns"),
+    ("POST", "/api/box-office/consignments/*/cut-off"),
     ("POST", "/api/box-office/day-lock"),
     ("GET", "/api/box-office/shifts"),
     ("POST", "/api/box-office/shifts"),

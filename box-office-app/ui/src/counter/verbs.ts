@@ -11,6 +11,7 @@ export const VERBS: Record<string, string> = {
   partner_pay: 'paid by a partner',
   consign: 'consigned',
   consign_return: 'given back by a partner',
+  consign_cut_off: 'another cut-off',
   sale_account: 'sold by a partner',
   price_override: 'another price',
   order_refund: 'given back',

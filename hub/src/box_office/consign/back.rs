@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::{By, ConsignError, TicketTypes, expect_rows, line, list, named};
+use super::{By, ConsignError, TicketTypes, expect_rows, give, line, list, named};
 use crate::{
     auth::Deed,
     box_office::id_of,
@@ -120,6 +120,49 @@ pub async fn give_back(
     .await
 }
 
+/// Moves the cut-off while it has not come. It is so already: no error.
+pub async fn cut_off(
+    pool: PgPool,
+    by: By,
+    consignment_id: Uuid,
+    until: DateTime<Utc>,
+    reason: String,
+) -> Result<Consignment, ConsignError> {
+    db::write(async move {
+        let (mut tx, found) = open(&pool, &by, consignment_id).await?;
+        if found.until != until {
+            cut_off_in(&mut tx, &by, &found, until, &reason).await?;
+        }
+        let stands = list::one(&mut tx, consignment_id).await?.ok_or(ConsignError::Unknown)?;
+        tx.commit().await?;
+        Ok(stands)
+    })
+    .await
+}
+
+async fn cut_off_in(
+    tx: &mut Tx,
+    by: &By,
+    found: &Found,
+    until: DateTime<Utc>,
+    reason: &str,
+) -> Result<(), ConsignError> {
+    let now = give::check(tx, found.event_id, until).await?;
+    let out = found.out(tx, None, now).await?;
+    if out.is_empty() {
+        return Err(ConsignError::NotOut(out)); // all of it is sold or back
+    }
+    aside::end_at(tx, found.event_id, found.hold_id, until, now).await?;
+    let moved =
+        sqlx::query!("update consignment set until = $2 where id = $1 and until = $3", found.id, until, found.until)
+            .execute(&mut **tx)
+            .await?;
+    expect_rows(moved.rows_affected(), 1)?;
+    let detail = line(format!("of {}: {}, not {}, {}", found.partner, until, found.until, named(&out)));
+    let deed = Deed { verb: "consign_cut_off", event_id: Some(found.event_id), detail: &detail, reason };
+    Ok(by.actor.writes(tx, deed, now).await?)
+}
+
 /// A consignment whose event is locked.
 struct Found {
     id: Uuid,
@@ -131,17 +174,21 @@ struct Found {
 }
 
 async fn open(pool: &PgPool, by: &By, consignment_id: Uuid) -> Result<(Tx, Found), ConsignError> {
+    let event_id = sqlx::query_scalar!("select event_id from consignment where id = $1", consignment_id)
+        .fetch_optional(pool)
+        .await?
+        .ok_or(ConsignError::Unknown)?;
+    let mut tx = db::event_tx(pool, event_id).await?;
+    by.actor.acts(&mut tx).await?;
+    // With the lock: the cut-off moves.
     let found = sqlx::query_as!(
         Found,
         "select c.id, c.hold_id, c.partner_id, p.name as partner, c.event_id, c.until
          from consignment c join partner p on p.id = c.partner_id where c.id = $1",
         consignment_id
     )
-    .fetch_optional(pool)
-    .await?
-    .ok_or(ConsignError::Unknown)?;
-    let mut tx = db::event_tx(pool, found.event_id).await?;
-    by.actor.acts(&mut tx).await?;
+    .fetch_one(&mut *tx)
+    .await?;
     Ok((tx, found))
 }
 

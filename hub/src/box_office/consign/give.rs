@@ -63,7 +63,7 @@ async fn consign_in(tx: &mut Tx, by: &By, ask: &Ask) -> Result<Consignment, Cons
         return if same { list::one(tx, id).await?.ok_or(ConsignError::Unknown) } else { Err(ConsignError::KeyReused) };
     }
     let partner = partners::one(tx, ask.partner_id).await?.ok_or(ConsignError::PartnerUnknown)?;
-    let now = check(tx, ask).await?;
+    let now = check(tx, ask.event_id, ask.until).await?;
     let seat_nos = wanted(tx, ask, now).await?;
 
     // From here on everything must succeed, or the transaction fails as a whole.
@@ -103,17 +103,20 @@ async fn consign_in(tx: &mut Tx, by: &By, ask: &Ask) -> Result<Consignment, Cons
 }
 
 /// That it may be, by the time that it returns.
-async fn check(tx: &mut Tx, ask: &Ask) -> Result<DateTime<Utc>, ConsignError> {
-    let event = sqlx::query!("select sale_state, off_sale_at from event where id = $1 for share", ask.event_id)
-        .fetch_optional(&mut **tx)
-        .await?
-        .ok_or(ConsignError::EventUnknown)?;
+pub(super) async fn check(tx: &mut Tx, event_id: i64, until: DateTime<Utc>) -> Result<DateTime<Utc>, ConsignError> {
+    let event = sqlx::query!(
+        r#"select sale_state, least(off_sale_at, starts_at) as "latest!" from event where id = $1 for share"#,
+        event_id
+    )
+    .fetch_optional(&mut **tx)
+    .await?
+    .ok_or(ConsignError::EventUnknown)?;
     let now = clock::now(tx).await?;
     if event.sale_state == "cancelled" {
         return Err(ConsignError::EventCancelled);
     }
-    if ask.until < now + SHORTEST || ask.until > event.off_sale_at {
-        return Err(ConsignError::UntilInvalid { latest: event.off_sale_at });
+    if until < now + SHORTEST || until > event.latest {
+        return Err(ConsignError::UntilInvalid { latest: event.latest });
     }
     Ok(now)
 }

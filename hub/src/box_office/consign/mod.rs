@@ -10,7 +10,7 @@
 
 mod partners; // who they are
 mod give; // seats become a partner's
-mod back; // what it reports: sold, or given back
+mod back; // what it reports: sold, or given back; and another cut-off
 mod list; // how consignments stand
 mod account; // what it owes, and pays
 
@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 pub use self::{
     account::{Pay, pay, statement},
-    back::{Sale, give_back, sell},
+    back::{Sale, cut_off, give_back, sell},
     give::{Ask, SEATS_MAX, Wanted, consign},
     list::{list, of_hold},
     partners::{add as add_partner, list as partners},
@@ -55,7 +55,7 @@ pub enum ConsignError {
     PartnerUnknown,
     #[error("another partner has this code")]
     CodeTaken,
-    /// Over before it begins, or after the event's sale.
+    /// Over before it begins, or after the event's sale, or its beginning.
     #[error("it may end until {latest}")]
     UntilInvalid { latest: DateTime<Utc> },
     #[error(transparent)]
