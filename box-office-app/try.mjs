@@ -17,6 +17,7 @@ const PEOPLE = [
   { name: 'Mika', role: 'manager', pin: '693300' },
 ];
 const PROVIDER_KEY = 'sk_test_demo';
+const DECLINED = '4000000000000002';
 const why = ['--reason', 'the demo', '--by', 'the demo'];
 
 const demo = spawn(
@@ -72,7 +73,8 @@ if (role === 'counter') {
     console.log(`    ${name.padEnd(6)} PIN ${pin}   ${role}`);
 }
 console.log(
-  '  Enter, here: a customer holds a card to the reader. Closing the window closes the demo.\n',
+  '  Enter, here: a customer holds a card to the reader; no and Enter: one that is declined.\n' +
+    '  Closing the window closes the demo.\n',
 );
 
 const app = spawn(join(built, 'box-office'), args, { stdio: ['ignore', 'inherit', 'inherit'] });
@@ -84,11 +86,15 @@ const place = setInterval(() => {
   if (fresh) fullhouse(['terminal', 'reader', name, READER]);
 }, 300);
 
-createInterface(process.stdin).on('line', async () => {
+createInterface(process.stdin).on('line', async (line) => {
   const config = await (await fetch(`${told.url}/api/payment/config`)).json();
   const answer = await fetch(
     `${new URL(config.form_url).origin}/v1/test_helpers/terminal/readers/${READER}/present_payment_method`,
-    { method: 'POST', headers: { authorization: `Bearer ${PROVIDER_KEY}` } },
+    {
+      method: 'POST',
+      headers: { authorization: `Bearer ${PROVIDER_KEY}` },
+      body: new URLSearchParams(line ? { 'card_present[number]': DECLINED } : {}),
+    },
   );
   console.log(answer.ok ? '  A card is at the reader.' : '  The reader does not wait for a card.');
 });

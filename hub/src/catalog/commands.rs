@@ -5,13 +5,16 @@
 
 use std::path::{Path, PathBuf};
 
+use fullhouse_protocol::events::EventSummary;
 use sqlx::PgPool;
 
 use super::{
     event::{self, Draft, EventError, EventSpec},
     import::{self, ImportError, Imported, Refusal, VenueSpec, venue},
     layout::{self, Layout},
+    listing::{self, Sizes},
     plan::{self, Fault, File, Warning},
+    search::Listed,
     stadium,
 };
 
@@ -78,6 +81,8 @@ pub enum EventCommand {
     /// Makes an event from a specification in TOML or JSON
     #[command(after_help = EVENT_HELP)]
     Create(EventSpecArgs),
+    /// Lists the events by their slugs: name, start, how the sale stands, free seats of all
+    List,
     /// Prints the specification of an event, as JSON that `edit` takes
     Show { slug: String },
     /// Makes an event what a specification says: times, prices, rules; its slug and its plan stay
@@ -90,7 +95,7 @@ impl EventCommand {
     pub fn written(&self) -> Option<PathBuf> {
         match self {
             Self::Create(args) | Self::Edit(args) => Some(args.spec.clone()),
-            Self::Show { .. } => None,
+            Self::List | Self::Show { .. } => None,
         }
     }
 }
@@ -263,6 +268,7 @@ fn imported_text(name: &str, layout: &Layout, imported: &Imported, dry_run: bool
 /// `fullhouse event …`.
 pub async fn event(pool: &PgPool, command: &EventCommand) -> anyhow::Result<Report> {
     match command {
+        EventCommand::List => list_events(pool).await,
         EventCommand::Show { slug } => show_event(pool, slug).await,
         EventCommand::Create(EventSpecArgs { spec }) | EventCommand::Edit(EventSpecArgs { spec }) => {
             let text = match tokio::fs::read_to_string(spec).await {
@@ -276,6 +282,19 @@ pub async fn event(pool: &PgPool, command: &EventCommand) -> anyhow::Result<Repo
             }
         }
     }
+}
+
+async fn list_events(pool: &PgPool) -> anyhow::Result<Report> {
+    let (events, _) = listing::list(&mut *pool.acquire().await?, &mut Sizes::new()).await?;
+    let mut text = String::new();
+    for Listed { summary: event, .. } in events {
+        let EventSummary { slug, name, starts_local, sale, seats_available, seats_total, .. } = event;
+        let starts = starts_local.format("%Y-%m-%d %H:%M");
+        let sale = serde_json::to_value(sale)?;
+        let sale = sale.as_str().unwrap_or_default().replace('_', " ");
+        text += &format!("{slug}\t{name}\t{starts}\t{sale}\t{seats_available} of {seats_total}\n");
+    }
+    Ok(Report { text, failed: false })
 }
 
 async fn show_event(pool: &PgPool, slug: &str) -> anyhow::Result<Report> {

@@ -15,7 +15,7 @@ pub mod geometry; // what a map is drawn from
 pub mod import; // a plan becomes a revision, and events move to it
 pub mod event; // what is on, when, for how much
 pub mod stadium; // a made-up stadium of 62,000 seats
-pub mod commands; // the catalogue on the command line
 pub mod search; // what is on, narrowed
 pub mod listing; // what is on, read
 pub mod cache; // answers that many ask for at once
+pub mod commands; // the catalogue on the command line

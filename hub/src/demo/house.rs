@@ -252,7 +252,7 @@ impl House {
             "  operator     {OPERATOR_EMAIL}   password: {OPERATOR_PASSWORD}   (lines: {url}/staff; the staff's side of the API)"
         );
         let _ = writeln!(text, "  a till       Authorization: Bearer {}", self.till_token);
-        let _ = writeln!(text, "  cards        the form offers them: approved, declined, with a challenge");
+        let _ = writeln!(text, "  cards        the form offers them: approved, declined, with a challenge, slow, lost");
         if crowd > 0 {
             let _ = writeln!(text, "  company      {crowd} synthetic fans are on their way");
         }

@@ -162,6 +162,9 @@ async fn vouchers_are_listed_without_their_codes() {
 async fn how_tickets_look_is_checked_whole_and_can_be_seen_before_one_is_sold() {
     let database = Database::new().await;
     Stage::default().open(&database).await;
+    let listed = String::from_utf8(fullhouse(&database, &["event", "list"], &[]).await.stdout).unwrap();
+    let line = listed.lines().find(|line| line.starts_with("an-evening\t")).expect("an event stands under its slug");
+    assert!(line.contains("\ton sale\t"), "{line}");
     let shown = fullhouse(&database, &["event", "show", "an-evening"], &[]).await;
     let mut spec: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
     let folder = run().await.directory("look");

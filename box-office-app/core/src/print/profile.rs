@@ -95,3 +95,18 @@ impl Profile {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_readme_shows_what_most_printers_of_a_network_are() {
+        let readme = include_str!("../../../../README.md");
+        let (_, shown) = readme.split_once("`printer.json`").unwrap();
+        let (_, shown) = shown.split_once("```json\n").unwrap();
+        let (shown, _) = shown.split_once("```").unwrap();
+        let shown: Profile = serde_json::from_str(shown).unwrap();
+        assert_eq!(shown, Profile::network("192.168.1.50:9100"));
+    }
+}

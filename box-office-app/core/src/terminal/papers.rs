@@ -72,7 +72,9 @@ struct Inner {
 impl Papers {
     pub fn open(home: &Home, terminal: Uuid) -> io::Result<Self> {
         let profile = match fs::read(home.folder().join(PROFILE)) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(io::Error::other)?,
+            Ok(bytes) => {
+                serde_json::from_slice(&bytes).map_err(|error| io::Error::other(format!("{PROFILE}: {error}")))?
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => into_folder(home),
             Err(error) => return Err(error),
         };
@@ -208,4 +210,19 @@ impl Inner {
 
 fn into_folder(home: &Home) -> Profile {
     Profile { place: Place::Folder { path: home.folder().join(FOLDER) }, ..Profile::network("") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_set_a_printer_up_wrong_reads_in_which_file() {
+        let folder = std::env::temp_dir().join(format!("fullhouse-papers-{}", Uuid::new_v4()));
+        let home = Home::open(&folder).unwrap();
+        fs::write(folder.join(PROFILE), r#"{"place": {"kind": "network"}}"#).unwrap();
+        let error = Papers::open(&home, Uuid::nil()).err().unwrap().to_string();
+        assert!(error.starts_with("printer.json: missing field `address`"), "{error}");
+        fs::remove_dir_all(folder).unwrap();
+    }
 }
