@@ -275,8 +275,11 @@ test('an order is found by its code, and a seat of it goes back to the house', a
   const name = await at.stand(SUPERVISOR);
   const { code, seats } = await at.sellByCard(name);
   await at.find(code);
+  await at.click('mail-again');
+  await at.says('order-message', /left no address/);
   await at.page.getByTestId('order-seat').first().click();
   await at.click('refund');
+  assert.equal(await at.page.getByTestId('refund-message').count(), 0, 'that was about the mail');
   await at.click('become-house');
   await at.page.getByTestId('refund-reason').fill('ill');
   await at.click('refund-go');
