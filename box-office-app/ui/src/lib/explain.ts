@@ -9,7 +9,7 @@ const TEXTS: Record<string, string> = {
   staff_locked: 'Too many wrong tries. Wait a quarter of an hour, or ask a manager.',
   staff_required: 'Sign in again.',
   staff_session_over: 'Sign in again.',
-  role_too_low: 'Your role may not do this: ask a supervisor.',
+  role_too_low: 'Your role may not do this: ask somebody who may do more.',
   shift_required: 'Open a shift first: cash needs a drawer (F3).',
   leases_open: 'Seats of this till are still leased: give them back first.',
   leases_too_many: 'This till has too many leases: give one back first.',
@@ -69,6 +69,7 @@ export function explain(error: unknown): string {
     return 'No answer from the hub, so nobody knows yet whether it was done. Press again: nothing is done twice.';
   if (!(error instanceof ProblemError)) return `Something went wrong here: ${String(error)}`;
   const { code, title, detail } = error.problem;
+  if (code === 'role_too_low' && detail) return detail; // whose it is to do
   return TEXTS[code] ?? (detail && detail !== title ? `${title}: ${detail}` : title);
 }
 
