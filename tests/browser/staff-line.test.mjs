@@ -176,7 +176,8 @@ describe("the operators' page of a line", () => {
     );
     await tab(page, 'draw');
     await shows(page, 'staff-root');
-    const due = new Date(Date.now() + 90_000).toISOString().slice(0, 19);
+    // A browser writes no seconds where there are none.
+    const due = new Date(Date.now() + 90_000).toISOString().slice(0, 19).replace(/:00$/, '');
     await page.getByTestId('redraw-source').fill('a beacon');
     await page.getByTestId('redraw-round').fill('8');
     await page.getByTestId('redraw-due').fill(due);
