@@ -1,4 +1,4 @@
-// Fingers, mouse and wheel become four wishes: pan, zoom at a point, tap, hover.
+// Fingers, mouse and wheel become wishes: hold, pan, let go in a glide, zoom at a point, tap, hover.
 //
 // A tap is a press that neither moved nor lasted; it is reported at once, never delayed to see
 // whether a second one follows. Two taps on empty floor within 300 ms are a double tap.
@@ -7,11 +7,14 @@ const TAP_MOVE_PX = 9;
 const TAP_TIME_MS = 500;
 const DOUBLE_TAP_MS = 300;
 const DOUBLE_TAP_PX = 30;
-const FLING_FRICTION = 0.94;
-const FLING_STOP_PX = 0.3;
+const GLIDE_AFTER_MS = 60;
 
 export interface Wishes {
+  /** A finger is on it: it does not glide on. */
+  halt(): void;
   pan(dx: number, dy: number): void;
+  /** A finger has let go while it moved, at px/16 ms. */
+  glide(x: number, y: number): void;
   zoom(factor: number, x: number, y: number): void;
   /** True if the tap meant something there; if not, it may become half of a double tap. */
   tap(x: number, y: number, touch: boolean): boolean;
@@ -25,13 +28,11 @@ export class Gestures {
   private start: { x: number; y: number; at: number; moved: boolean } | null = null;
   private lastTap = { x: 0, y: 0, at: -Infinity };
   private speed = { x: 0, y: 0, at: 0 };
-  private fling = 0;
   private readonly stop = new AbortController();
 
   constructor(
     private readonly target: HTMLElement,
     private readonly wishes: Wishes,
-    private readonly calm: () => boolean,
   ) {
     const on = <K extends keyof HTMLElementEventMap>(
       type: K,
@@ -51,7 +52,6 @@ export class Gestures {
 
   destroy(): void {
     this.stop.abort();
-    cancelAnimationFrame(this.fling);
   }
 
   get busy(): boolean {
@@ -60,7 +60,7 @@ export class Gestures {
 
   private down(event: PointerEvent): void {
     if (event.pointerType === 'mouse' && event.button !== 0) return;
-    cancelAnimationFrame(this.fling);
+    this.wishes.halt();
     const point = this.point(event);
     this.pointers.set(event.pointerId, point);
     // A pointer that was made by a test, or that is gone already, can't be captured; that is fine.
@@ -130,8 +130,8 @@ export class Gestures {
     const point = this.point(event);
     if (!start.moved && done && event.timeStamp - start.at < TAP_TIME_MS) {
       this.tapped(point, event);
-    } else if (start.moved && event.timeStamp - this.speed.at < 60 && !this.calm()) {
-      this.glide();
+    } else if (start.moved && event.timeStamp - this.speed.at < GLIDE_AFTER_MS) {
+      this.wishes.glide(this.speed.x, this.speed.y);
     }
   }
 
@@ -150,21 +150,8 @@ export class Gestures {
     }
   }
 
-  private glide(): void {
-    let { x, y } = this.speed;
-    const step = () => {
-      x *= FLING_FRICTION;
-      y *= FLING_FRICTION;
-      if (Math.hypot(x, y) < FLING_STOP_PX) return;
-      this.wishes.pan(x, y);
-      this.fling = requestAnimationFrame(step);
-    };
-    this.fling = requestAnimationFrame(step);
-  }
-
   private wheel(event: WheelEvent): void {
     event.preventDefault();
-    cancelAnimationFrame(this.fling);
     const unit = event.deltaMode === 1 ? 16 : event.deltaMode === 2 ? 400 : 1;
     const { x, y } = this.point(event);
     // A trackpad pinch arrives as a wheel with ctrl, in much smaller steps.

@@ -1,4 +1,5 @@
-// Who moves the camera: at once under a finger, in a short flight on request, never off the plan.
+// Who moves the camera: at once under a finger, gliding after it, in a short flight on request; never off the plan, and
+// the last wish is what counts.
 
 import {
   between,
@@ -17,6 +18,9 @@ import {
 import type { Box, Plan } from './plan.ts';
 
 const FLIGHT_MS = 320;
+/** What a glide keeps of its speed in 16 ms, and the speed in px/16 ms below which it is over. */
+const GLIDE_KEEPS = 0.94;
+const GLIDE_STOP_PX = 0.3;
 /** Diameters of a seat in CSS pixels: at the largest zoom, and where a seat is shown to somebody. */
 const DIAMETER_MAX = 58;
 export const DIAMETER_SHOWN = 30;
@@ -26,6 +30,8 @@ export class Pilot {
   size: Size = { width: 0, height: 0 };
   private insets: Insets = NO_INSETS;
   private flight: { from: Camera; to: Camera; start: number } | null = null;
+  /** How a finger that has let go threw it, in px/16 ms, and when that was so. */
+  private drift: { x: number; y: number; at: number } | null = null;
   /** Until somebody has moved, the whole plan stays fitted, whatever happens to the window. */
   private moved = false;
 
@@ -35,8 +41,9 @@ export class Pilot {
     private readonly changed: () => void,
   ) {}
 
+  /** It moves by itself. */
   get flying(): boolean {
-    return this.flight !== null;
+    return this.flight !== null || this.drift !== null;
   }
 
   /** Of a seat, in CSS pixels. */
@@ -77,7 +84,7 @@ export class Pilot {
       centred(...worldOf(camera, width / 2, height / 2), camera.scale, size, NO_INSETS);
     this.size = size;
     if (!this.moved) {
-      this.flight = null;
+      this.rest();
       this.camera = this.fitted(this.plan.box);
       return;
     }
@@ -109,6 +116,19 @@ export class Pilot {
     this.move(pan(this.camera, dx, dy));
   }
 
+  /** Goes on as a finger threw it, in px/16 ms, until that is spent or something else is wanted. */
+  glide(x: number, y: number): void {
+    if (this.calm()) return;
+    this.flight = null;
+    this.drift = { x, y, at: performance.now() };
+    this.changed();
+  }
+
+  /** A finger catches it. A flight goes on: it may be the second of two clicks, the first of which began it. */
+  halt(): void {
+    this.drift = null;
+  }
+
   zoom(factor: number, x: number, y: number): void {
     this.move(this.zoomed(this.camera, factor, x, y));
   }
@@ -122,17 +142,15 @@ export class Pilot {
     if (this.size.width === 0) return;
     this.moved = true;
     const to = held(camera, this.plan.box, this.size);
-    if (animate && !this.calm()) {
-      this.flight = { from: this.camera, to, start: performance.now() };
-    } else {
-      this.flight = null;
-      this.camera = to;
-    }
+    this.rest();
+    if (animate && !this.calm()) this.flight = { from: this.camera, to, start: performance.now() };
+    else this.camera = to;
     this.changed();
   }
 
-  /** The next step of a flight. */
+  /** The next step of what moves by itself. */
   advance(now: number): void {
+    if (this.drift) this.slide(this.drift, now);
     if (!this.flight) return;
     const { from, to, start } = this.flight;
     const t = Math.min(1, Math.max(0, (now - start) / FLIGHT_MS));
@@ -142,9 +160,22 @@ export class Pilot {
     this.changed();
   }
 
+  private slide(drift: { x: number; y: number; at: number }, now: number): void {
+    const frames = Math.max(0, now - drift.at) / 16;
+    const kept = GLIDE_KEEPS ** frames;
+    const [x, y] = [drift.x * kept, drift.y * kept];
+    this.move(pan(this.camera, x * frames, y * frames));
+    if (Math.hypot(x, y) >= GLIDE_STOP_PX) this.drift = { x, y, at: Math.max(now, drift.at) };
+  }
+
+  private rest(): void {
+    this.flight = null;
+    this.drift = null;
+  }
+
   private move(camera: Camera): void {
     this.moved = true;
-    this.flight = null;
+    this.rest();
     this.camera = held(camera, this.plan.box, this.size);
     this.changed();
   }

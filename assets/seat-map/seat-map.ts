@@ -102,7 +102,7 @@ export class SeatMap {
       () => this.calm(),
       () => this.moved(),
     );
-    this.gestures = new Gestures(this.canvas, this.wishes(), () => this.calm());
+    this.gestures = new Gestures(this.canvas, this.wishes());
     const signal = this.stop.signal;
     this.canvas.addEventListener('keydown', (event) => this.key(event), { signal });
     this.canvas.addEventListener('blur', () => this.wake(), { signal });
@@ -235,7 +235,9 @@ export class SeatMap {
   private wishes(): Wishes {
     const { pilot } = this;
     return {
+      halt: () => pilot.halt(),
       pan: (dx, dy) => pilot.pan(dx, dy),
+      glide: (x, y) => pilot.glide(x, y),
       zoom: (factor, x, y) => pilot.zoom(factor, x, y),
       tap: (x, y, touch) => this.tap(x, y, touch),
       doubleTap: (x, y) => pilot.zoomSoftly(2.4, x, y),
