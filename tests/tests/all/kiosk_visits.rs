@@ -323,7 +323,7 @@ async fn what_was_paid_for_comes_out_of_the_printer() {
 async fn tickets_are_printed_once_the_card_is_charged_however_long_that_takes() {
     let (place, printer) = (Place::open().await, TestPrinter::start(576));
     place.prints_at(&printer);
-    place.provider.first("capture", json!({ "network": "timeout_before" })).await;
+    place.provider.rules(json!([{ "match": { "op": "capture" }, "effect": { "network": "timeout_before" } }])).await;
     let visits = place.begin(LONG).await;
     place.hold(&visits).await;
     visits.touched(Touched::Pay).await;
@@ -332,6 +332,7 @@ async fn tickets_are_printed_once_the_card_is_charged_however_long_that_takes() 
     let pending = "select count(*) from ticket where state = 'pending'";
     assert_eq!(place.count(pending).await, 2, "nothing is charged yet, or this shows nothing");
     assert_eq!(place.count("select count(*) from ticket_print").await, 0);
+    place.provider.rules(json!([])).await;
     until(&visits, "the tickets lie in the tray", |s| s.screen == Screen::Done).await;
     printer.settle();
     assert_eq!(printer.sheets().iter().filter(|sheet| sheet.cut).count(), 2);
