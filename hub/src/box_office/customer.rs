@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     auth::{Actor, Deed},
+    checkout::log,
     clock,
     db::{self, Tx},
     hold::aside::{self, LetGoError},
@@ -98,7 +99,8 @@ pub async fn put_aside(
         )
         .execute(&mut *tx)
         .await?;
-        let detail = format!("event {}, seats {:?}, until {}", asked.event_id, seats.as_slice(), asked.until);
+        let names = log::named(&mut tx, asked.event_id, seats.as_slice()).await?;
+        let detail = format!("{} seats until {}: {names}", seats.as_slice().len(), asked.until);
         let why = if asked.note.is_empty() { "for a customer" } else { asked.note.as_str() };
         let deed = Deed { verb: "customer_hold", event_id: Some(asked.event_id), detail: &detail, reason: why };
         by.actor.writes(&mut tx, deed, now).await?;
@@ -169,10 +171,14 @@ async fn of_buyer(tx: &mut Tx, buyer_id: Uuid) -> sqlx::Result<Option<CustomerHo
 /// Lets seats go before their time: whoever put them aside, or a supervisor. Those that went already are no error.
 pub async fn release(pool: PgPool, by: By, hold_id: Uuid, reason: String) -> Result<(), CustomerHoldError> {
     db::write(async move {
-        let found = sqlx::query!("select event_id, staff_id, made_by from customer_hold where hold_id = $1", hold_id)
-            .fetch_optional(&pool)
-            .await?
-            .ok_or(CustomerHoldError::Unknown)?;
+        let found = sqlx::query!(
+            "select c.event_id, c.staff_id, c.made_by, h.seat_nos
+             from customer_hold c join hold h on h.id = c.hold_id where c.hold_id = $1",
+            hold_id
+        )
+        .fetch_optional(&pool)
+        .await?
+        .ok_or(CustomerHoldError::Unknown)?;
         if by.staff_id.is_some() && found.staff_id != by.staff_id && !by.supervises {
             return Err(CustomerHoldError::SomebodyElses { made_by: found.made_by });
         }
@@ -183,7 +189,8 @@ pub async fn release(pool: PgPool, by: By, hold_id: Uuid, reason: String) -> Res
             done => done?,
         }
         let now = clock::now(&mut tx).await?;
-        let detail = format!("event {}, hold {hold_id}", found.event_id);
+        let names = log::named(&mut tx, found.event_id, &found.seat_nos).await?;
+        let detail = format!("{} seats: {names}", found.seat_nos.len());
         let event_id = Some(found.event_id);
         let deed = Deed { verb: "customer_release", event_id, detail: &detail, reason: &reason };
         by.actor.writes(&mut tx, deed, now).await?;

@@ -12,7 +12,7 @@ use crate::{
 
 const TEXT_MAX: usize = 2_000;
 /// Seats that a note names, so that what follows them is not cut.
-const NAMED_MAX: usize = 8;
+const NAMED_MAX: i32 = 8;
 /// The latest are shown.
 const NOTES_MAX: i64 = 500;
 
@@ -41,22 +41,9 @@ pub async fn note(
 
 /// Seats as people call them, with commas between; of many the first ones, and how many more there are.
 pub async fn named(db: &mut PgConnection, event_id: i64, seat_nos: &[i32]) -> sqlx::Result<String> {
-    let mut names = sqlx::query_scalar!(
-        r#"select coalesce(nullif(concat_ws(' ', nullif(p.section, ''), nullif(p.row_label, ''), nullif(p.seat_label, '')), ''),
-                           'seat number ' || n.seat_no) as "name!"
-           from unnest($2::integer[]) with ordinality as n(seat_no, place) join event e on e.id = $1
-           left join plan_seat p on p.plan_revision_id = e.plan_revision_id and p.seat_no = n.seat_no
-           order by n.place limit $3"#,
-        event_id,
-        seat_nos,
-        NAMED_MAX as i64
-    )
-    .fetch_all(db)
-    .await?;
-    if seat_nos.len() > NAMED_MAX {
-        names.push(format!("{} more", seat_nos.len() - NAMED_MAX));
-    }
-    Ok(names.join(", "))
+    sqlx::query_scalar!(r#"select coalesce(seat_names($1, $2, $3), '') as "names!""#, event_id, seat_nos, NAMED_MAX)
+        .fetch_one(db)
+        .await
 }
 
 /// A person writes beside an order. False: there is no such order.

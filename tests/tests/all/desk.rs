@@ -99,6 +99,14 @@ async fn seats_are_put_aside_under_a_name_listed_sold_anywhere_and_let_go() {
         scene.count("select count(*) from audit where verb in ('customer_hold', 'customer_release') and staff_id is not null").await,
         4
     );
+    let said: Vec<String> =
+        sqlx::query_scalar("select detail from audit where verb in ('customer_hold', 'customer_release') order by id")
+            .fetch_all(scene.database.pool())
+            .await
+            .unwrap();
+    let names = "Stalls 1 4, Stalls 1 5, Stalls 1 6, Stalls 1 7, Stalls 1 8, Stalls 1 9, Stalls 1 10";
+    assert!(said[1].starts_with("7 seats until ") && said[1].ends_with(names), "{}", said[1]);
+    assert_eq!(said[2], format!("7 seats: {names}"));
     scene.close().await;
 }
 

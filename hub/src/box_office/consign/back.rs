@@ -108,7 +108,8 @@ pub async fn give_back(
             let back = found.out(&mut tx, seats.as_ref(), now).await?;
             aside::give_back(&mut tx, found.event_id, found.hold_id, &back, now).await?;
             found.end(&mut tx, &back, "returned", None, now).await?;
-            let detail = line(format!("by {}, {}", found.partner, named(&back)));
+            let named = named(&mut tx, found.event_id, &back).await?;
+            let detail = line(format!("by {}, {named}", found.partner));
             let deed =
                 Deed { verb: "consign_return", event_id: Some(found.event_id), detail: &detail, reason: &reason };
             by.actor.writes(&mut tx, deed, now).await?;
@@ -158,7 +159,8 @@ async fn cut_off_in(
             .execute(&mut **tx)
             .await?;
     expect_rows(moved.rows_affected(), 1)?;
-    let detail = line(format!("of {}: {}, not {}, {}", found.partner, until, found.until, named(&out)));
+    let named = named(tx, found.event_id, &out).await?;
+    let detail = line(format!("of {}: {}, not {}, {named}", found.partner, until, found.until));
     let deed = Deed { verb: "consign_cut_off", event_id: Some(found.event_id), detail: &detail, reason };
     Ok(by.actor.writes(tx, deed, now).await?)
 }

@@ -96,7 +96,8 @@ async fn consign_in(tx: &mut Tx, by: &By, ask: &Ask) -> Result<Consignment, Cons
     .execute(&mut **tx)
     .await?;
     expect_rows(out.rows_affected(), seat_nos.len())?;
-    let detail = line(format!("to {} {}, until {}, {}", partner.code, partner.name, ask.until, named(&seat_nos)));
+    let named = named(tx, ask.event_id, &seat_nos).await?;
+    let detail = line(format!("to {} {}, until {}, {named}", partner.code, partner.name, ask.until));
     let deed = Deed { verb: "consign", event_id: Some(ask.event_id), detail: &detail, reason: &ask.note };
     by.actor.writes(tx, deed, now).await?;
     list::one(tx, id).await?.ok_or(ConsignError::Unknown)

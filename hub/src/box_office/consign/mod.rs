@@ -29,7 +29,8 @@ pub use self::{
 use super::free::NotFree;
 use crate::{
     auth::Actor,
-    checkout::{CheckoutError, ConfirmError, ConsignedSaleError},
+    checkout::{CheckoutError, ConfirmError, ConsignedSaleError, log},
+    db::Tx,
     seat_map::SeatNo,
 };
 
@@ -102,9 +103,8 @@ fn expect_rows(written: u64, expected: usize) -> sqlx::Result<()> {
 }
 
 /// Seats, as the log names them. Its lines have an end.
-fn named(seats: &[SeatNo]) -> String {
-    let numbers: Vec<String> = seats.iter().map(ToString::to_string).collect();
-    format!("{} seats: {}", seats.len(), numbers.join(" "))
+async fn named(tx: &mut Tx, event_id: i64, seats: &[SeatNo]) -> sqlx::Result<String> {
+    Ok(format!("{} seats: {}", seats.len(), log::named(tx, event_id, seats).await?))
 }
 
 /// As much as a line of the log holds.
