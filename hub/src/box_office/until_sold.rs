@@ -22,12 +22,13 @@ use super::{
 };
 use crate::{
     auth::{Actor, Deed, log},
+    checkout::log::named,
     clock,
     db::{self, Tx},
     seat_map::{SeatNo, SeatSet},
 };
 
-/// Those that have ended are listed, the latest.
+/// So many are listed; of those that have ended, the latest.
 const LISTED_MAX: i64 = 100;
 /// Of seats, in a line of the log.
 const LINE_MAX: usize = 2_000;
@@ -232,22 +233,33 @@ pub async fn run(pool: PgPool, every_s: u64, stop: CancellationToken) {
     }
 }
 
-/// Opens what waits wherever nothing else is left. Returns how many rules it ended.
-pub async fn look(pool: &PgPool) -> Result<usize, UntilSoldError> {
+/// Opens what waits wherever nothing else is left. Returns how many rules it ended. An event that fails keeps no other one
+/// waiting.
+pub async fn look(pool: &PgPool) -> sqlx::Result<usize> {
     let waiting =
         sqlx::query_scalar!("select distinct event_id from until_sold where ended_at is null order by event_id")
             .fetch_all(pool)
             .await?;
     let mut ended = 0;
     for event_id in waiting {
-        let mut db = pool.acquire().await?;
-        let now = clock::now(&mut db).await?;
-        if on_sale(&mut db, event_id, now).await? && left(&mut db, event_id, now).await?.is_none() {
-            drop(db);
-            ended += open(pool.clone(), event_id).await?;
+        match look_at(pool, event_id).await {
+            Ok(rules) => ended += rules,
+            Err(error) => {
+                tracing::warn!(event.id = event_id, %error, "what waits there did not go on sale; the next round looks again")
+            }
         }
     }
     Ok(ended)
+}
+
+async fn look_at(pool: &PgPool, event_id: i64) -> Result<usize, UntilSoldError> {
+    let mut db = pool.acquire().await?;
+    let now = clock::now(&mut db).await?;
+    if !on_sale(&mut db, event_id, now).await? || !left(&mut db, event_id, now).await?.is_none() {
+        return Ok(0);
+    }
+    drop(db);
+    open(pool.clone(), event_id).await
 }
 
 /// What was seen without the lock is asked again with it.
@@ -261,7 +273,7 @@ async fn open(pool: PgPool, event_id: i64) -> Result<usize, UntilSoldError> {
         let rules = read(&mut tx, None, Some(event_id), true).await?;
         for rule in &rules {
             end_in(&mut tx, rule, "sold_out", Block::Unblock, SOLD, BY_ITSELF).await?;
-            let detail = detail(rule);
+            let detail = detail(&mut tx, rule).await?;
             let deed = Deed { verb: "until_sold", event_id: Some(event_id), detail: &detail, reason: &rule.reason };
             log::write(&mut tx, BY_ITSELF, None, deed, now).await?;
         }
@@ -275,18 +287,17 @@ async fn open(pool: PgPool, event_id: i64) -> Result<usize, UntilSoldError> {
     .await
 }
 
-/// `All others are sold: 2 seats on sale that Bob at Window 2 had wait since 2026-11-30 18:00:00 UTC: 4 5`
-fn detail(rule: &UntilSold) -> String {
-    let numbers: Vec<String> = rule.seats.iter().map(ToString::to_string).collect();
+/// `All others are sold: 2 seats on sale that Bob at Window 2 had wait since 2026-11-30 18:00:00 UTC (rule …): Floor 4, …`
+async fn detail(tx: &mut Tx, rule: &UntilSold) -> sqlx::Result<String> {
     let line = format!(
         "All others are sold: {} seats on sale that {} had wait since {} (rule {}): {}",
         rule.seats.len(),
         rule.made_by,
         rule.made_at.format("%F %T UTC"),
         rule.until_sold_id,
-        numbers.join(" ")
+        named(tx, rule.event_id, &rule.seats).await?
     );
-    line.chars().take(LINE_MAX).collect()
+    Ok(line.chars().take(LINE_MAX).collect())
 }
 
 /// While a sale stands still, or is over, nothing opens.
@@ -320,7 +331,7 @@ impl Left {
 async fn left(db: &mut PgConnection, event_id: i64, now: DateTime<Utc>) -> sqlx::Result<Left> {
     let row = sqlx::query!(
         r#"select count(*) filter (where s.status = 0 or s.held_until <= $2) as "free!",
-                  count(*) filter (where s.held_until > $2
+                  count(*) filter (where s.status = 1 and s.held_until > $2
                       and not exists (select from customer_hold c where c.hold_id = s.hold_id)
                       and not exists (select from consignment c where c.hold_id = s.hold_id)) as "held!",
                   count(*) filter (where s.status = 2) as "sold!"
@@ -349,7 +360,7 @@ async fn one(db: &mut PgConnection, id: Uuid) -> Result<UntilSold, UntilSoldErro
     read(db, Some(id), None, false).await?.pop().ok_or(UntilSoldError::Unknown)
 }
 
-/// Those that wait first, then the latest.
+/// Those that wait first, then the latest; all that wait, if only those are asked for.
 async fn read(
     db: &mut PgConnection,
     id: Option<Uuid>,
@@ -365,7 +376,7 @@ async fn read(
            from until_sold u
            where ($1::uuid is null or u.id = $1) and ($2::bigint is null or u.event_id = $2)
              and (not $3 or u.ended_at is null)
-           order by u.ended_at is not null, u.made_at desc, u.id limit $4"#,
+           order by u.ended_at is not null, u.made_at desc, u.id limit case when $3 then null else $4::bigint end"#,
         id,
         event_id,
         only_waiting,

@@ -131,7 +131,7 @@ async fn places_to_stand_go_on_sale_by_themselves_once_the_seats_are_sold() {
     let log = logged(scene).await;
     assert!(
         log.starts_with("All others are sold: 6 seats on sale that Bob at Window 2 had wait since")
-            && log.ends_with(": 6 7 8 9 10 11"),
+            && log.ends_with("): Standing 2 1, Standing 2 2, Standing 2 3, Standing 2 4, Standing 2 5, Standing 2 6"),
         "{log}"
     );
     scene.fan().await.hold(scene.event, &[6]).await.ok();
@@ -291,6 +291,43 @@ async fn all_but_those(house: &House) -> (i64, Value) {
     house.boss.post(&path, json!({ "seats": [1, 2], "reason": "seats first" })).await.ok();
     let held = house.boss.hold(event, &[0]).await.ok();
     (event, house.boss.sell_for_cash(&held, 99_999).await.ok()["order"].clone())
+}
+
+#[tokio::test]
+async fn an_event_that_fails_keeps_no_other_one_waiting() {
+    let house = House::open().await;
+    let (first, _) = all_but_those(&house).await;
+    let (second, _) = all_but_those(&house).await;
+    assert!(first < second, "looked at in this order");
+    let scene = &house.scene;
+    scene.run("create function broken() returns trigger language plpgsql as $$ begin raise 'broken'; end $$").await;
+    scene
+        .run(&format!(
+            "create trigger broken before update on until_sold for each row when (new.event_id = {first})
+             execute function broken()"
+        ))
+        .await;
+    assert_eq!(house.look().await, 1);
+    let pool = scene.database.pool();
+    assert_eq!((version(pool, first, 1).await.0, version(pool, second, 1).await.0), (3, 0));
+    scene.run("drop trigger broken on until_sold").await;
+    assert_eq!(house.look().await, 1, "the next round opens it");
+    house.close().await;
+}
+
+#[tokio::test]
+async fn all_rules_of_an_event_end_at_once_however_many_there_are() {
+    let house = House::open().await;
+    let scene = &house.scene;
+    let event = Rows::new(1, 105).open(scene.database.pool()).await;
+    let path = format!("/api/box-office/events/{event}/until-sold");
+    for seat in 2..105 {
+        house.boss.post(&path, json!({ "seats": [seat], "reason": "one at a time" })).await.ok();
+    }
+    let held = house.boss.hold(event, &[0, 1]).await.ok();
+    house.boss.sell_for_cash(&held, 99_999).await.ok();
+    assert_eq!(house.look().await, 103);
+    house.close().await;
 }
 
 /// Until so many wait for this event's lock.
