@@ -134,6 +134,9 @@ export class TillHub extends Requests {
     this.get<Statement>(`${AT}/partners/${partner}/statement?event_id=${event}`);
   payAccount = (partner: string, wish: PartnerPaymentWish) =>
     this.once<Statement>(`till.account.${partner}`, `${AT}/partners/${partner}/payments`, wish);
+  /** Of what it paid and owes no more. */
+  payBack = (partner: string, wish: PartnerPaymentWish) =>
+    this.once<Statement>(`till.repay.${partner}`, `${AT}/partners/${partner}/repayments`, wish);
 
   // ---- seats of the house ----
 

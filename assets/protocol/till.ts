@@ -201,6 +201,7 @@ export interface Statement {
   }[];
   payments: {
     payment_id: string;
+    /** Below 0: the house paid it back. */
     amount_minor: number;
     way: 'transfer' | 'cash';
     reference: string;

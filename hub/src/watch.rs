@@ -370,8 +370,8 @@ invariants! {
                                            order by n.id desc limit 1))
         limit $1"#;
 
-    /// What is on an account is on that of the partner whose consignment it was sold from, and cash that a partner paid
-    /// lies in a drawer.
+    /// What is on an account is on that of the partner whose consignment it was sold from; cash that a partner paid lies in
+    /// a drawer, and what it was paid back came out of one.
     account_mismatch: r#"
         select event_id as "event_id?", what as "what!"
         from (
@@ -388,7 +388,8 @@ invariants! {
             left join shift_move m on m.id = p.shift_move_id left join shift h on h.id = m.shift_id
             where ($2::bigint[] is null or p.event_id = any ($2))
               and (p.currency <> e.currency
-                   or (p.way = 'cash' and (m.kind <> 'pay_in' or m.amount_minor <> p.amount_minor or h.currency <> p.currency)))
+                   or (p.way = 'cash' and (m.kind <> case when p.amount_minor > 0 then 'pay_in' else 'pay_out' end
+                                          or m.amount_minor <> abs(p.amount_minor) or h.currency <> p.currency)))
         ) as m
         limit $1"#;
 

@@ -122,8 +122,8 @@ pub struct CutOffRequest {
     pub reason: String,
 }
 
-/// `POST /api/box-office/partners/{id}/payments`, with an `Idempotency-Key`: the partner pays of what it
-/// owes.
+/// `POST /api/box-office/partners/{id}/payments`, with an `Idempotency-Key`: the partner pays of what it owes. And
+/// `…/repayments`: the house pays back, of what the partner paid and owes no more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PartnerPaymentRequest {
@@ -131,7 +131,7 @@ pub struct PartnerPaymentRequest {
     pub event_id: i64,
     /// From 1 on, and not more than is owed.
     pub amount_minor: i64,
-    /// `transfer`, or `cash`: into the drawer of the open shift.
+    /// `transfer`, or `cash`: into the drawer of the open shift, or out of it.
     pub way: PartnerPays,
     /// What is found in the books by it: of a transfer its text, of cash the receipt's number. 1 to 200 characters.
     pub reference: String,
@@ -165,7 +165,7 @@ pub struct Statement {
     pub open_seats: i64,
     pub sold_seats: i64,
     pub returned_seats: i64,
-    /// What was sold on its account, what of that was given back, and what it paid.
+    /// What was sold on its account, what of that was given back, and what it paid, less what it was paid back.
     pub sold_minor: i64,
     pub back_minor: i64,
     pub paid_minor: i64,
@@ -190,6 +190,7 @@ pub struct StatementOrder {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PartnerPayment {
     pub payment_id: Uuid,
+    /// Below 0: the house paid it back.
     pub amount_minor: i64,
     /// `transfer` or `cash`.
     pub way: String,

@@ -6,7 +6,7 @@ import { after, afterEach, before, test } from 'node:test';
 import { HUNG } from './house.mjs';
 import { approve, CLERK, Counters, openShift, SUPERVISOR } from './till.mjs';
 
-const [FREE, HELD, SOLD] = [0, 1, 2];
+const [FREE, HELD, SOLD, BLOCKED] = [0, 1, 2, 3];
 const ODD = '<img src=x onerror=alert(1)>';
 let at;
 
@@ -61,17 +61,44 @@ test('a partner is given seats, reports some sold and some back, and pays what i
   await at.click('account-pay');
   await at.says('account-owed', /^\D*0$/);
   await at.says('account-paid', /Cash: receipt 12/);
+
+  // One of their guests is ill; what was paid for that seat is paid back.
+  await at.click('account-order');
+  await at.page.getByTestId('order-seat').first().click();
+  await at.click('refund');
+  await at.click('become-house');
+  await at.fill('refund-reason', 'ill');
+  await at.click('refund-go');
+  await approve(at.page, SUPERVISOR);
+  await at.page.getByTestId('order-done').waitFor({ timeout: HUNG });
+  await at.page.keyboard.press('F4');
+  await at.fill('waiting-find', 'spring');
+  await at.click('consigned-account');
+  await at.says('account-dialog', /The house owes/);
+  const back = (await at.text('account-owed')).replaceAll(/\D/g, '');
+  assert.ok(Number(back) > 0 && Number(back) < Number(owed));
+  await at.fill('account-amount', `${back}0`);
+  await at.click('account-cash');
+  await at.fill('account-reference', 'receipt 13');
+  await at.click('account-pay');
+  await approve(at.page, SUPERVISOR);
+  await at.says('account-message', /Less is owed/);
+  await at.fill('account-amount', back);
+  await at.click('account-pay');
+  await approve(at.page, SUPERVISOR);
+  await at.says('account-owed', /^\D*0$/);
+  await at.says('account-paid', /Paid back: Cash: receipt 13/);
   await at.click('account-close');
   await at.page.keyboard.press('F3');
-  await at.says('moved', /ATLAS Atlas <img.*receipt 12/);
+  await at.says('moved', /ATLAS Atlas <img.*receipt 13/);
 
   await at.page.keyboard.press('F1');
-  await at.becomes(seats[0], SOLD);
+  await at.becomes(seats[0], BLOCKED);
   await at.becomes(seats[1], SOLD);
   await at.becomes(seats[2], FREE);
   const named = await at.house.sql(
     `select string_agg(distinct verb || ' ' || s.name, ', ' order by verb || ' ' || s.name) from audit a
-     join staff s on s.id = a.staff_id where verb in ('partner_add', 'consign', 'sale_account', 'consign_return', 'partner_pay')`,
+     join staff s on s.id = a.staff_id where verb in ('partner_add', 'consign', 'sale_account', 'consign_return', 'partner_pay', 'partner_repay')`,
   );
   const [clerk, boss] = [CLERK.name, SUPERVISOR.name];
   assert.deepEqual(
@@ -81,6 +108,7 @@ test('a partner is given seats, reports some sold and some back, and pays what i
       `consign_return ${clerk}`,
       `partner_add ${boss}`,
       `partner_pay ${clerk}`,
+      `partner_repay ${boss}`,
       `sale_account ${clerk}`,
     ].toSorted(),
   );

@@ -154,6 +154,19 @@ async fn take_current(tx: &mut Tx, terminal_id: Uuid) -> sqlx::Result<Option<Cur
     current(tx, terminal_id).await // a statement of its own: one that waited has its old snapshot
 }
 
+/// So much can be taken out of a terminal's drawer; nobody takes or gives cash until `tx` ends.
+pub(super) async fn take_out(tx: &mut Tx, terminal_id: Uuid, amount_minor: i64) -> Result<(), ShiftError> {
+    let open = take_current(tx, terminal_id).await?.ok_or(ShiftError::Required)?;
+    lies_in(&report(tx, open.id).await?.ok_or(ShiftError::Unknown)?, amount_minor)
+}
+
+fn lies_in(drawer: &ShiftReport, amount_minor: i64) -> Result<(), ShiftError> {
+    if amount_minor > drawer.expected_minor {
+        return Err(ShiftError::DrawerShort { expected_minor: drawer.expected_minor });
+    }
+    Ok(())
+}
+
 /// The X report of a terminal's open shift.
 pub async fn x_report(pool: &PgPool, terminal_id: Uuid) -> Result<ShiftReport, ShiftError> {
     let mut tx = pool.begin().await?;
@@ -187,8 +200,8 @@ pub async fn move_cash(pool: PgPool, at: At, key: String, asked: ShiftMoveReques
             return if same { Ok(so_far) } else { Err(ShiftError::KeyReused) };
         }
         let takes = !matches!(asked.kind, fullhouse_protocol::shift::ShiftMoveKind::PayIn);
-        if takes && asked.amount_minor > so_far.expected_minor {
-            return Err(ShiftError::DrawerShort { expected_minor: so_far.expected_minor });
+        if takes {
+            lies_in(&so_far, asked.amount_minor)?;
         }
         let now = clock::now(&mut tx).await?;
         sqlx::query!(

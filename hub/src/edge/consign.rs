@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     auth::is_readable,
-    box_office::consign::{self, Ask, By, ConsignError, Pay, SEATS_MAX, Sale, Wanted},
+    box_office::consign::{self, Ask, By, ConsignError, Pay, Payer, SEATS_MAX, Sale, Wanted},
     checkout::view::Whose,
     config::Config,
     seat_map::SeatSet,
@@ -186,12 +186,36 @@ pub async fn pay_account(
     IdempotencyKey(key): IdempotencyKey,
     Body(body): Body<PartnerPaymentRequest>,
 ) -> Result<Json<Statement>, Problem> {
+    pay(pool, by(&acting, key), partner_id, Payer::Partner, body).await
+}
+
+/// The house pays back what a partner paid and owes no more: by a transfer that was sent, or in cash.
+#[utoipa::path(post, path = "/api/box-office/partners/{id}/repayments", tag = "box office", request_body = PartnerPaymentRequest,
+    params(("id" = Uuid, Path), ("Idempotency-Key" = String, Header)),
+    responses((status = 200, body = Statement), (status = "4XX", description = "`forbidden`, `role_too_low`, `bad_request`, `event_unknown`, `owes_less`, `shift_required`, `shift_currency`, `drawer_short`, `idempotency_mismatch`")))]
+pub async fn pay_back(
+    State(pool): State<PgPool>,
+    Supervisor(acting): Supervisor,
+    PathId(partner_id): PathId<Uuid>,
+    IdempotencyKey(key): IdempotencyKey,
+    Body(body): Body<PartnerPaymentRequest>,
+) -> Result<Json<Statement>, Problem> {
+    pay(pool, by(&acting, key), partner_id, Payer::House, body).await
+}
+
+async fn pay(
+    pool: PgPool,
+    by: By,
+    partner_id: Uuid,
+    payer: Payer,
+    body: PartnerPaymentRequest,
+) -> Result<Json<Statement>, Problem> {
     if !(1..=AMOUNT_MINOR_MAX).contains(&body.amount_minor) {
         return Err(Problem::new(Code::BadRequest).detail(format!("An amount is from 1 to {AMOUNT_MINOR_MAX}.")));
     }
     let asked = PartnerPaymentRequest { reference: text("A reference", &body.reference, 1)?, ..body };
-    let pay = Pay { event_id: asked.event_id, partner_id, asked };
-    Ok(Json(consign::pay(pool, by(&acting, key), pay).await?))
+    let pay = Pay { event_id: asked.event_id, partner_id, payer, asked };
+    Ok(Json(consign::pay(pool, by, pay).await?))
 }
 
 fn by(acting: &Acting, key: String) -> By {
@@ -229,6 +253,7 @@ impl From<ConsignError> for Problem {
             ConsignError::NotOut(seats) => Problem::new(Code::SeatsNotConsigned).with("seats", seats),
             ConsignError::OwesLess { owed_minor } => Problem::new(Code::OwesLess).with("owed_minor", owed_minor),
             ConsignError::ShiftRequired => Code::ShiftRequired.into(),
+            ConsignError::Shift(error) => error.into(),
             ConsignError::KeyReused => Code::IdempotencyMismatch.into(),
             ConsignError::Checkout(error) => error.into(),
             ConsignError::Confirm(error) => error.into(),

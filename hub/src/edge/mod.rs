@@ -118,6 +118,7 @@ fn api() -> OpenApiRouter<Hub> {
         .routes(routes!(consign::move_cut_off))
         .routes(routes!(consign::statement))
         .routes(routes!(consign::pay_account))
+        .routes(routes!(consign::pay_back))
         .routes(routes!(desk::will_call))
         .routes(routes!(desk::print_will_call))
         .routes(routes!(tickets::for_staff))

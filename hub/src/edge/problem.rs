@@ -145,7 +145,7 @@ codes! {
     UntilSoldUnknown "until_sold_unknown" NOT_FOUND "No seats wait by this rule";
     UntilSoldOver "until_sold_over" CONFLICT "These seats wait no more";
     NothingLeft "nothing_left" CONFLICT "The others are sold already: there is nothing to wait for";
-    OwesLess "owes_less" CONFLICT "The partner does not owe so much";
+    OwesLess "owes_less" CONFLICT "Less is owed than that";
     OrderOnAccount "order_on_account" CONFLICT "A partner's account pays for this order: give it back, and sell anew";
     TenderInvalid "tender_invalid" UNPROCESSABLE_ENTITY "This does not pay the order";
     TicketUnknown "ticket_unknown" NOT_FOUND "There is no such ticket";

@@ -66,10 +66,19 @@ impl House {
     }
 
     async fn pay(&self, key: &str, amount: i64, way: &str) -> Answer {
-        let path = format!("{PARTNERS}/{}/payments", self.partner["partner_id"].as_str().expect("an id"));
+        self.account(&self.clerk, "payments", key, amount, way).await
+    }
+
+    /// The house does.
+    async fn pay_back(&self, key: &str, amount: i64, way: &str) -> Answer {
+        self.account(&self.boss, "repayments", key, amount, way).await
+    }
+
+    async fn account(&self, till: &Till, what: &str, key: &str, amount: i64, way: &str) -> Answer {
+        let path = format!("{PARTNERS}/{}/{what}", self.partner["partner_id"].as_str().expect("an id"));
         let body =
             json!({ "event_id": self.scene.event, "amount_minor": amount, "way": way, "reference": "invoice 7" });
-        self.clerk.post_once(&path, key, body).await
+        till.post_once(&path, key, body).await
     }
 
     async fn close(self) {
@@ -229,6 +238,46 @@ async fn what_a_partner_sold_is_an_order_that_it_owes_for_and_pays() {
     let verbs = "select count(*) from audit where staff_id is not null
                  and verb in ('partner_add', 'consign', 'sale_account', 'partner_pay')";
     assert_eq!(scene.count(verbs).await, 5);
+    house.close().await;
+}
+
+#[tokio::test]
+async fn what_was_paid_too_much_is_paid_back_once_and_not_more() {
+    let house = House::open().await;
+    let House { scene, clerk, boss, .. } = &house;
+    boss.post("/api/box-office/shifts", json!({ "float_minor": 2_000, "currency": "EUR" })).await.ok();
+    let made = house.consigned(&[0, 1, 2]).await;
+    let order = house.sell(&made, "report", &[0, 1, 2]).await.ok()["order"].clone();
+    house.pay("all", 13_500, "transfer").await.ok();
+    let early = house.pay_back("early", 1, "transfer").await;
+    assert_eq!((early.code(), &early.body["owed_minor"]), ("owes_less", &json!(0)));
+    boss.refund(&order, "ill", seats(&[0, 1], "on_sale")).await.ok();
+    assert_eq!(house.statement().await["owed_minor"], -9_000);
+    assert_eq!(house.pay("more", 1, "transfer").await.code(), "owes_less");
+
+    assert_eq!(house.account(clerk, "repayments", "no", 1, "transfer").await.code(), "role_too_low");
+    assert_eq!(house.pay_back("none", 0, "transfer").await.code(), "bad_request");
+    assert_eq!(house.pay_back("more", 9_001, "transfer").await.code(), "owes_less");
+    let short = house.pay_back("short", 2_001, "cash").await;
+    assert_eq!((short.code(), &short.body["expected_minor"]), ("drawer_short", &json!(2_000)));
+    for _ in 0..2 {
+        assert_eq!(house.pay_back("first", 8_000, "transfer").await.ok()["owed_minor"], -1_000);
+    }
+    assert_eq!(house.account(boss, "payments", "first", 8_000, "transfer").await.code(), "idempotency_mismatch");
+    let settled = house.pay_back("second", 1_000, "cash").await.ok();
+    assert_eq!((&settled["owed_minor"], &settled["paid_minor"]), (&json!(0), &json!(4_500)));
+    assert_eq!(settled["payments"][0]["amount_minor"], -1_000);
+    let x = clerk.get("/api/box-office/shifts/current").await.ok();
+    assert_eq!((&x["expected_minor"], &x["moves"][0]["kind"]), (&json!(1_000), &json!("pay_out")));
+    let logged = "select count(*) from audit where verb = 'partner_repay' and staff_id is not null";
+    assert_eq!(scene.count(logged).await, 2);
+
+    // Two at once pay it back once.
+    boss.refund(&order, "ill-too", seats(&[2], "on_sale")).await.ok();
+    let (a, b) = tokio::join!(house.pay_back("a", 4_500, "transfer"), house.pay_back("b", 4_500, "transfer"));
+    let done = [&a, &b].iter().filter(|answer| answer.status == StatusCode::OK).count();
+    assert_eq!(done, 1, "{a:?} {b:?}");
+    assert_eq!(house.statement().await["owed_minor"], 0);
     house.close().await;
 }
 

@@ -54,6 +54,7 @@ const COUNTER: &[Route] = &[
     ("POST", "/api/box-office/partners"),
     ("GET", "/api/box-office/partners/*/statement"),
     ("POST", "/api/box-office/partners/*/payments"),
+    ("POST", "/api/box-office/partners/*/repayments"),
     ("GET", "/api/box-office/events/*/consignments"),
     ("POST", "/api/box-office/consignments"),
     ("POST", "/api/box-office/consignments/*/sales"),

@@ -9,6 +9,7 @@ export const VERBS: Record<string, string> = {
   voucher_withdraw: 'voucher withdrawn',
   partner_add: 'partner added',
   partner_pay: 'paid by a partner',
+  partner_repay: 'paid back to a partner',
   consign: 'consigned',
   consign_return: 'given back by a partner',
   consign_cut_off: 'another cut-off',

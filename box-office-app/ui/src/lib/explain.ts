@@ -41,7 +41,7 @@ const TEXTS: Record<string, string> = {
   seats_not_consigned: 'The partner does not have some of these seats any more. Look again.',
   until_sold_over: 'They wait no more: somebody else was faster. Look again.',
   nothing_left: 'The others are sold already: put these on sale instead.',
-  owes_less: 'The partner does not owe so much.',
+  owes_less: 'Less is owed than that.',
   order_on_account: 'A partner owes for this order: give it back, and sell the other evening anew.',
   payment_gate_closed: 'No cards are taken now. Cash still works.',
   shift_currency: 'The drawer of this shift is in another currency.',

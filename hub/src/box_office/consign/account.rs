@@ -1,8 +1,8 @@
-//! What a partner owes for an event, and what it pays of that.
+//! What a partner owes for an event, what it pays of that, and what the house pays back.
 //!
 //! Invariants
 //! - What is owed is summed from orders, what went back of them, and payments: there is no balance to fall out of step.
-//! - Nobody pays more than is owed; cash of a partner lies in a drawer, as a move of its shift.
+//! - Nobody pays more than is owed, in either direction; cash lies in a drawer or came out of it, as a move of its shift.
 
 use fullhouse_protocol::consign::{PartnerPayment, PartnerPaymentRequest, PartnerPays, Statement, StatementOrder};
 use sqlx::PgPool;
@@ -11,20 +11,46 @@ use uuid::Uuid;
 use super::{By, ConsignError, partners};
 use crate::{
     auth::Deed,
-    box_office::id_of,
+    box_office::{id_of, shift},
     clock,
     db::{self, Tx},
 };
 
-/// What a partner pays.
+/// Who pays whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Payer {
+    Partner,
+    /// Back, of what the partner paid too much.
+    House,
+}
+
+impl Payer {
+    /// As a partner's account has it: positive is from the partner to the house.
+    fn signed(self, amount_minor: i64) -> i64 {
+        match self {
+            Self::Partner => amount_minor,
+            Self::House => -amount_minor,
+        }
+    }
+
+    fn verb(self) -> &'static str {
+        match self {
+            Self::Partner => "partner_pay",
+            Self::House => "partner_repay",
+        }
+    }
+}
+
+/// A payment on a partner's account.
 #[derive(Debug, Clone)]
 pub struct Pay {
     pub event_id: i64,
     pub partner_id: Uuid,
+    pub payer: Payer,
     pub asked: PartnerPaymentRequest,
 }
 
-/// Takes a partner's payment. The same key again finds the same one. Answers with the statement after it.
+/// Writes a payment down. The same key again finds the same one. Answers with the statement after it.
 pub async fn pay(pool: PgPool, by: By, pay: Pay) -> Result<Statement, ConsignError> {
     let id = id_of("partner payment", by.terminal_id, &by.key);
     db::write(async move {
@@ -40,11 +66,11 @@ pub async fn pay(pool: PgPool, by: By, pay: Pay) -> Result<Statement, ConsignErr
         let stands = statement_in(&mut tx, pay.event_id, pay.partner_id).await?;
         if let Some(before) = before {
             let same = (before.event_id, before.partner_id, before.amount_minor)
-                == (pay.event_id, pay.partner_id, asked.amount_minor)
+                == (pay.event_id, pay.partner_id, pay.payer.signed(asked.amount_minor))
                 && (before.way.as_str(), &before.reference) == (asked.way.name(), &asked.reference);
             return if same { Ok(stands) } else { Err(ConsignError::KeyReused) };
         }
-        if asked.amount_minor > stands.owed_minor {
+        if asked.amount_minor > pay.payer.signed(stands.owed_minor) {
             return Err(ConsignError::OwesLess { owed_minor: stands.owed_minor });
         }
         record(&mut tx, id, &by, &pay, &stands).await?;
@@ -60,7 +86,7 @@ async fn record(tx: &mut Tx, id: Uuid, by: &By, pay: &Pay, stands: &Statement) -
     let now = clock::now(tx).await?;
     let move_id = match asked.way {
         PartnerPays::Transfer => None,
-        PartnerPays::Cash => Some(into_drawer(tx, id, by, pay, stands).await?),
+        PartnerPays::Cash => Some(move_cash(tx, id, by, pay, stands).await?),
     };
     sqlx::query!(
         "insert into partner_payment (id, partner_id, event_id, amount_minor, currency, way, reference, shift_move_id, made_by,
@@ -69,7 +95,7 @@ async fn record(tx: &mut Tx, id: Uuid, by: &By, pay: &Pay, stands: &Statement) -
         id,
         pay.partner_id,
         pay.event_id,
-        asked.amount_minor,
+        pay.payer.signed(asked.amount_minor),
         stands.currency,
         asked.way.name(),
         asked.reference,
@@ -88,12 +114,20 @@ async fn record(tx: &mut Tx, id: Uuid, by: &By, pay: &Pay, stands: &Statement) -
         stands.currency,
         asked.way.name()
     );
-    let deed = Deed { verb: "partner_pay", event_id: Some(pay.event_id), detail: &detail, reason: &asked.reference };
+    let deed = Deed { verb: pay.payer.verb(), event_id: Some(pay.event_id), detail: &detail, reason: &asked.reference };
     Ok(by.actor.writes(tx, deed, now).await?)
 }
 
 /// The open shift's row is held until the payment is written: the shift closes with it, or before it.
-async fn into_drawer(tx: &mut Tx, id: Uuid, by: &By, pay: &Pay, stands: &Statement) -> Result<i64, ConsignError> {
+async fn move_cash(tx: &mut Tx, id: Uuid, by: &By, pay: &Pay, stands: &Statement) -> Result<i64, ConsignError> {
+    let amount = pay.asked.amount_minor;
+    let kind = match pay.payer {
+        Payer::Partner => "pay_in",
+        Payer::House => {
+            shift::take_out(tx, by.terminal_id, amount).await?;
+            "pay_out"
+        }
+    };
     let shift_id = sqlx::query_scalar!("select drawer_of($1, true, $2)", by.terminal_id, stands.currency)
         .fetch_one(&mut **tx)
         .await?
@@ -101,10 +135,11 @@ async fn into_drawer(tx: &mut Tx, id: Uuid, by: &By, pay: &Pay, stands: &Stateme
     let why = format!("{} {}: {}", stands.partner.code, stands.partner.name, pay.asked.reference);
     let move_id = sqlx::query_scalar!(
         "insert into shift_move (shift_id, key, kind, amount_minor, reason, staff_id, made_at)
-         values ($1, $2, 'pay_in', $3, left($4, 500), acting_staff(), db_clock()) returning id",
+         values ($1, $2, $3, $4, left($5, 500), acting_staff(), db_clock()) returning id",
         shift_id,
         id.to_string(),
-        pay.asked.amount_minor,
+        kind,
+        amount,
         why
     )
     .fetch_one(&mut **tx)

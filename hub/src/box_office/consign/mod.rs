@@ -12,7 +12,7 @@ mod partners; // who they are
 mod give; // seats become a partner's
 mod back; // what it reports: sold, or given back; and another cut-off
 mod list; // how consignments stand
-mod account; // what it owes, and pays
+mod account; // what it owes, and pays; what the house pays back
 
 use std::collections::HashMap;
 
@@ -20,13 +20,13 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 pub use self::{
-    account::{Pay, pay, statement},
+    account::{Pay, Payer, pay, statement},
     back::{Sale, cut_off, give_back, sell},
     give::{Ask, SEATS_MAX, Wanted, consign},
     list::{list, of_hold},
     partners::{add as add_partner, list as partners},
 };
-use super::free::NotFree;
+use super::{free::NotFree, shift::ShiftError};
 use crate::{
     auth::Actor,
     checkout::{CheckoutError, ConfirmError, ConsignedSaleError, log},
@@ -71,10 +71,13 @@ pub enum ConsignError {
     /// Sold or given back before, or never part of it: nothing is changed.
     #[error("the partner does not have seats {0:?}")]
     NotOut(Vec<SeatNo>),
+    /// Below 0, the house owes.
     #[error("the partner owes {owed_minor}")]
     OwesLess { owed_minor: i64 },
     #[error("no shift is open")]
     ShiftRequired,
+    #[error(transparent)]
+    Shift(#[from] ShiftError),
     #[error("the key was used for another request")]
     KeyReused,
     #[error(transparent)]
