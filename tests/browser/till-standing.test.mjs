@@ -100,6 +100,23 @@ test('a clerk keeps standing room back with a supervisor’s word, and drops it 
   );
 });
 
+test('a supervisor puts it on sale before the seats are sold', async () => {
+  await at.stand(SUPERVISOR);
+  await keepBack('seats first');
+  await at.becomes(place, BLOCKED);
+  await at.click('waits-open');
+  await at.fill('waits-end-reason', 'a long queue');
+  await at.page.keyboard.press('Enter');
+  await at.page.getByTestId('waits').waitFor({ state: 'detached', timeout: HUNG });
+  await at.becomes(place, FREE);
+  assert.equal(
+    await at.house.sql(
+      `select outcome || ' ' || ended_by from until_sold where reason = 'seats first'`,
+    ),
+    `on_sale ${SUPERVISOR.name} at Counter 2`,
+  );
+});
+
 test('once the seats are sold it goes on sale by itself, at the counter and on fans’ maps', async () => {
   await at.stand(SUPERVISOR);
   await openShift(at.page, '100', at.event.currency);
@@ -127,7 +144,7 @@ test('once the seats are sold it goes on sale by itself, at the counter and on f
   await at.says('waits-no-more', /The others are sold: 12 that waited are\s+on sale since/);
   assert.equal(
     await at.house.sql(
-      `select actor || ': ' || reason from audit where verb = 'until_sold' and detail like '%at Counter 2%'`,
+      `select actor || ': ' || reason from audit where verb = 'until_sold' and detail like '%at Counter 3%'`,
     ),
     'until sold: seats first',
   );
