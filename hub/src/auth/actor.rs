@@ -13,12 +13,19 @@ pub struct Actor {
     name: String,
     terminal_id: Option<Uuid>,
     staff_id: Option<Uuid>,
+    /// Somebody, and no worker or buyer.
+    person: bool,
 }
 
 impl Actor {
     /// Somebody at a terminal. `staff_id`: none where nobody signs in.
     pub fn at_terminal(name: String, terminal_id: Uuid, staff_id: Option<Uuid>) -> Self {
-        Self { name, terminal_id: Some(terminal_id), staff_id }
+        Self { name, terminal_id: Some(terminal_id), staff_id, person: staff_id.is_some() }
+    }
+
+    /// Somebody at no terminal: an operator, or whoever types a command.
+    pub fn person(name: String) -> Self {
+        Self { name, terminal_id: None, staff_id: None, person: true }
     }
 
     pub fn name(&self) -> &str {
@@ -35,13 +42,15 @@ impl Actor {
     }
 
     /// Until the transaction ends its rows name this terminal and person: money, prints, notes, and the log of what
-    /// was done. Said first in each verb that staff may call. Nothing is said of who is at no terminal.
+    /// was done. Said first in each verb that staff may call. Of workers and buyers nothing is said.
     pub async fn acts(&self, tx: &mut PgConnection) -> sqlx::Result<()> {
-        let Some(terminal_id) = self.terminal_id else { return Ok(()) };
+        if !self.person && self.terminal_id.is_none() {
+            return Ok(());
+        }
         sqlx::query!(
             "select set_config('fullhouse.terminal', $1, true) as terminal, set_config('fullhouse.staff', $2, true) as staff,
                     set_config('fullhouse.actor', $3, true) as actor",
-            terminal_id.to_string(),
+            self.terminal_id.map(|id| id.to_string()).unwrap_or_default(),
             self.staff_id.map(|id| id.to_string()).unwrap_or_default(),
             self.name
         )
@@ -56,10 +65,10 @@ impl Actor {
     }
 }
 
-/// Somebody who is at no terminal: an operator, the command line, a worker.
+/// A worker, or a buyer.
 impl From<String> for Actor {
     fn from(name: String) -> Self {
-        Self { name, terminal_id: None, staff_id: None }
+        Self { name, terminal_id: None, staff_id: None, person: false }
     }
 }
 

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use fullhouse_protocol::money::{CalledOff, Finding, MoneyList, OwedOrder};
 use sqlx::PgPool;
 
+use super::why::By;
 use crate::{
     auth::is_readable,
     checkout::find,
@@ -111,9 +112,8 @@ pub struct RefundArgs {
     seats_become: Option<Become>,
     #[arg(long, value_parser = sentence)]
     reason: String,
-    /// Who you are
-    #[arg(long, value_parser = sentence)]
-    by: String,
+    #[command(flatten)]
+    by: By,
     /// The same key again finds the same refund; without one, a new key is made and printed
     #[arg(long, value_parser = sentence)]
     key: Option<String>,
@@ -364,7 +364,7 @@ pub async fn refund(pool: &PgPool, args: RefundArgs) -> anyhow::Result<()> {
             Become::Dead => SeatsBecome::Dead,
         }),
         reason: args.reason,
-        actor: args.by.into(),
+        actor: args.by.actor(),
         called_off: false,
     };
     if args.key.is_none()

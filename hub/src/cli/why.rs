@@ -28,6 +28,6 @@ impl By {
     }
 
     pub fn actor(&self) -> Actor {
-        self.name().into()
+        Actor::person(self.name())
     }
 }

@@ -57,7 +57,7 @@ impl FromRequestParts<Hub> for Staff {
         }
         let somebody = <SignedIn as FromRequestParts<Hub>>::from_request_parts(parts, hub).await?;
         match somebody.role {
-            Role::Operator => Ok(Self { actor: operator_name(&somebody).into(), acting: None }),
+            Role::Operator => Ok(Self { actor: Actor::person(operator_name(&somebody)), acting: None }),
             Role::Fan => Err(Code::Forbidden.into()),
         }
     }

@@ -1,6 +1,6 @@
 //! The command line as an operator meets it: exit codes, reasons on standard error, secrets shown once.
 
-use std::process::Output;
+use std::process::{Output, Stdio};
 
 use fullhouse_tests::{
     HUNG,
@@ -9,7 +9,9 @@ use fullhouse_tests::{
     fan::Fan,
     hub::Hub,
     paper::Paper,
+    rows::Rows,
     run::run,
+    scene::{Scene, seats},
     stage::Stage,
 };
 use tokio::process::Command;
@@ -17,7 +19,7 @@ use tokio::process::Command;
 async fn fullhouse(database: &Database, arguments: &[&str], more: &[(&str, &str)]) -> Output {
     let mut command = Command::new(path());
     command.args(arguments).env("FULLHOUSE__DATABASE__URL", database.url().await).envs(more.iter().copied());
-    command.stdin(std::process::Stdio::null()).kill_on_drop(true);
+    command.stdin(Stdio::null()).kill_on_drop(true);
     tokio::time::timeout(HUNG, command.output()).await.expect("it ends").expect("it starts")
 }
 
@@ -48,6 +50,17 @@ async fn done_is_0_refused_is_1_and_wrong_usage_is_2() {
 }
 
 #[tokio::test]
+async fn whoever_has_read_enough_is_told_nothing_more() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = Command::new(path());
+    let child =
+        command.arg("settings").stdout(writer).stderr(Stdio::piped()).kill_on_drop(true).spawn().expect("it starts");
+    let output = tokio::time::timeout(HUNG, child.wait_with_output()).await.expect("it ends").expect("its output");
+    assert_eq!(told(&output), (141, String::new()));
+}
+
+#[tokio::test]
 async fn check_names_what_is_broken() {
     let database = Database::new().await;
     sqlx::query(
@@ -62,6 +75,29 @@ async fn check_names_what_is_broken() {
     assert!(reason.contains("seat_without_hold: seat 3 is held by"), "{reason}");
     sqlx::query("delete from event_seat").execute(database.pool()).await.unwrap();
     database.finish().await;
+}
+
+#[tokio::test]
+async fn the_log_has_what_was_given_back_by_a_command_and_by_an_operator() {
+    let scene = Scene::without_webhooks(Rows::new(1, 6), |_| {}).await;
+    let held = scene.till.hold(scene.event, &[0, 1, 2]).await.ok();
+    let order = scene.till.sell_for_cash(&held, 99_999).await.ok()["order"].clone();
+    let code = order["code"].as_str().unwrap();
+    let back = ["refund", code, "--seats", "0", "--seats-become", "on-sale", "--reason", "ill", "--by", "Ada"];
+    assert_eq!(told(&fullhouse(&scene.database, &back, &[]).await).0, 0);
+    let operator = scene.operator().await;
+    let refunds = format!("/api/staff/orders/{}/refunds", order["id"].as_str().unwrap());
+    operator.post_once(&refunds, "theirs", seats(&[1], "on_sale")).await.ok();
+    scene.till.refund(&order, "nobody's", seats(&[2], "on_sale")).await.ok();
+    let log: Vec<(String, String)> =
+        sqlx::query_as("select actor, detail from audit where verb = 'order_refund' order by id")
+            .fetch_all(scene.database.pool())
+            .await
+            .unwrap();
+    let [(ada, what), (operator, _)] = &log[..] else { panic!("{log:?}") };
+    assert_eq!((ada.as_str(), what), ("Ada, by command", &format!("order {code}")));
+    assert!(operator.contains('@'), "{operator}");
+    scene.close().await;
 }
 
 #[tokio::test]
