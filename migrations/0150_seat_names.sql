@@ -14,15 +14,3 @@ create function seat_names(of_event bigint, seat_nos integer[], named_max intege
         order by n.place limit named_max
     ) as named
 $$;
-
-create or replace function audit_seat_note() returns trigger language plpgsql as $$
-begin
-    if acting_staff() is not null then
-        insert into audit (at, verb, actor, terminal_id, event_id, detail, reason)
-        select max(created_at), 'seat_' || verb, acting_name(), acting_terminal(), event_id,
-               left(format('%s seats: %s', count(*), seat_names(event_id, array_agg(seat_no order by seat_no), 20)), 2000),
-               reason
-        from made group by event_id, verb, reason;
-    end if;
-    return null;
-end $$;

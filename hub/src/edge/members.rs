@@ -10,7 +10,7 @@ use super::{
     staff::{operator_name, said},
     terminals::checked_name,
 };
-use crate::auth::{Auth, StaffError};
+use crate::auth::{Actor, Auth, StaffError};
 
 /// All members of the staff.
 #[utoipa::path(get, path = "/api/staff/members", tag = "staff",
@@ -28,7 +28,7 @@ pub async fn add_member(
     Body(body): Body<NewStaffMember>,
 ) -> Result<(StatusCode, Json<StaffMember>), Problem> {
     let new = NewStaffMember { name: checked_name(&body.name)?, reason: said(&body.reason)?, ..body };
-    let staff_id = auth.members().add(new, operator_name(&operator).into()).await?;
+    let staff_id = auth.members().add(new, Actor::person(operator_name(&operator))).await?;
     Ok((StatusCode::CREATED, Json(one(&auth, staff_id).await?)))
 }
 
@@ -43,7 +43,7 @@ pub async fn change_member(
     Body(body): Body<StaffMemberChange>,
 ) -> Result<Json<StaffMember>, Problem> {
     let change = StaffMemberChange { reason: said(&body.reason)?, ..body };
-    auth.members().change(staff_id, change, operator_name(&operator).into()).await?;
+    auth.members().change(staff_id, change, Actor::person(operator_name(&operator))).await?;
     Ok(Json(one(&auth, staff_id).await?))
 }
 

@@ -87,7 +87,7 @@ async fn the_log_has_what_was_given_back_by_a_command_and_by_an_operator() {
     assert_eq!(told(&fullhouse(&scene.database, &back, &[]).await).0, 0);
     let operator = scene.operator().await;
     let refunds = format!("/api/staff/orders/{}/refunds", order["id"].as_str().unwrap());
-    operator.post_once(&refunds, "theirs", seats(&[1], "on_sale")).await.ok();
+    operator.post_once(&refunds, "theirs", seats(&[1], "house")).await.ok();
     scene.till.refund(&order, "nobody's", seats(&[2], "on_sale")).await.ok();
     let log: Vec<(String, String)> =
         sqlx::query_as("select actor, detail from audit where verb = 'order_refund' order by id")
@@ -95,6 +95,9 @@ async fn the_log_has_what_was_given_back_by_a_command_and_by_an_operator() {
             .await
             .unwrap();
     let [(ada, what), (operator, _)] = &log[..] else { panic!("{log:?}") };
+    let kept =
+        "select count(*) from audit where verb = 'seat_block' and actor like '%@%' and detail = '1 seats: Stalls 1 2'";
+    assert_eq!(scene.count(kept).await, 1, "and what became of the seat");
     assert_eq!((ada.as_str(), what), ("Ada, by command", &format!("order {code}")));
     assert!(operator.contains('@'), "{operator}");
     scene.close().await;
